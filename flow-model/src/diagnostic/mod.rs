@@ -1,0 +1,134 @@
+//! What is wrong with a definition, where, and what to do about it.
+
+mod render;
+mod table;
+
+use crate::source::{Position, Source, Span};
+
+pub use render::{Style, github, json, text};
+pub use table::{Code, Family};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The definition can run, but probably not as meant.
+    Warning,
+    /// The definition cannot run.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// Which rule.
+    pub code: Code,
+    /// How bad.
+    pub severity: Severity,
+    /// What is wrong, naming the thing.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// A few words for the place itself.
+    pub label: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// What to write instead of the text at `span`.
+    pub suggestion: Option<String>,
+    /// Other places that belong to it.
+    pub related: Vec<(Span, String)>,
+    /// Keys and indices that lead to the place: `states.build.transitions[0]`.
+    pub path: String,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(code: Code, span: Span) -> Self {
+        Diagnostic {
+            code,
+            severity: code.severity(),
+            message: code.title().to_owned(),
+            span,
+            label: String::new(),
+            help: None,
+            suggestion: None,
+            related: Vec::new(),
+            path: String::new(),
+        }
+    }
+
+    pub(crate) fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Offers a near miss, if there is one.
+    pub(crate) fn suggest<'a>(
+        mut self,
+        wrong: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        if let Some(near) = crate::suggest::nearest(wrong, candidates) {
+            self.help = Some(format!("did you mean `{near}`?"));
+            self.suggestion = Some(near.to_owned());
+        }
+        self
+    }
+
+    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.related.push((span, label.into()));
+        self
+    }
+}
+
+/// The sources of a definition: itself first, then what it imports.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(pub(crate) Vec<Source>);
+
+impl Sources {
+    /// The source a span stands in.
+    #[must_use]
+    pub fn of(&self, span: Span) -> Option<&Source> {
+        self.0.get(usize::from(span.file.0))
+    }
+
+    /// All of them, the definition first.
+    #[must_use]
+    pub fn all(&self) -> &[Source] {
+        &self.0
+    }
+
+    /// The first and the last position of a span.
+    #[must_use]
+    pub fn positions(&self, span: Span) -> (Position, Position) {
+        match self.of(span) {
+            Some(source) => (
+                source.position(span.start as usize),
+                source.position(span.end as usize),
+            ),
+            None => {
+                let start = Position { line: 1, column: 1 };
+                (start, start)
+            }
+        }
+    }
+}

@@ -1,0 +1,786 @@
+//! The first pass: does a tree have the shape the grammar describes?
+//!
+//! Everything past this pass may take keys, types and limits for granted; what this pass has
+//! reported is simply absent there.
+
+use std::collections::HashSet;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type};
+use crate::source::{Entry, Source, Span, Spanned, Tree, Value};
+
+/// What the first pass found.
+#[derive(Debug, Default)]
+pub(crate) struct Structure {
+    /// Findings in document order.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// Names of this kind were lost to a finding, so a missing one is not worth another.
+    pub(crate) uncertain: HashSet<&'static str>,
+    /// A word of the JavaScript dialect's documents is used.
+    pub(crate) speaks_js: bool,
+}
+
+/// Words that imply the JavaScript dialect.
+const JS_WORDS: &[&str] = &[
+    "agent_shell_command",
+    "apply_hints",
+    "body",
+    "conditional",
+    "default_state",
+    "error_handling",
+    "include_workflow",
+    "mcp",
+    "on_sub_agent_error",
+    "parallel_foreach",
+    "retry_count",
+    "retry_delay",
+    "shell_command",
+    "state_schema",
+    "sub_agent_prompt_override",
+    "sub_agent_task",
+    "sub_agent_tasks",
+    "user_input",
+    "user_message",
+    "wait_for_all",
+];
+
+/// Keys whose loss makes names below them uncertain.
+const NAMESPACES: &[&str] = &[
+    "inputs", "state", "computed", "tasks", "steps", "states", "tools", "agents", "outputs",
+];
+
+/// The document inside a `workflow:` wrapper, or the tree itself.
+pub(crate) fn unwrap_document(tree: &Tree) -> &Tree {
+    match tree.entries() {
+        Some([only]) if only.key.value == "workflow" => &only.value,
+        _ => tree,
+    }
+}
+
+/// Checks a whole document.
+pub(crate) fn check(source: &Source, tree: &Tree) -> Structure {
+    let mut pass = Pass {
+        source,
+        out: Structure::default(),
+        steps: 0,
+        spellings: HashSet::new(),
+    };
+    let root = unwrap_document(tree);
+    match &root.value {
+        Value::Null => pass.report(
+            Diagnostic::new(Code::Empty, root.span)
+                .message("there is no definition here")
+                .help("a definition has at least `steps:` or `states:`"),
+        ),
+        Value::Map(entries) => {
+            let start = entries.first().map_or(root.span, |entry| entry.key.span);
+            pass.record(entries, &grammar::DOCUMENT, start);
+            pass.document(entries, start);
+        }
+        _ => pass.wrong_type(root, "a definition", "a map with `steps:` or `states:`"),
+    }
+    pass.out
+}
+
+struct Pass<'a> {
+    source: &'a Source,
+    out: Structure,
+    steps: usize,
+    spellings: HashSet<(&'static str, &'static str)>,
+}
+
+impl Pass<'_> {
+    fn report(&mut self, finding: Diagnostic) {
+        self.out.findings.push(finding);
+    }
+
+    fn wrong_type(&mut self, tree: &Tree, what: &str, expected: &str) {
+        let mut finding = Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
+            .message(format!("{what} takes {expected}, not {}", tree.noun()))
+            .label(format!("this is {}", tree.noun()));
+        let quotable = matches!(
+            tree.value,
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Null
+        );
+        if quotable && expected.contains("text") {
+            finding = finding.help("put it in quotes if it is meant as text");
+        }
+        self.report(finding);
+    }
+
+    /// What holds for a document as a whole, beyond its keys one by one.
+    fn document(&mut self, entries: &[Entry], start: Span) {
+        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
+        match (find("steps"), find("states")) {
+            (Some(steps), Some(states)) => self.report(
+                Diagnostic::new(Code::Conflict, states.key.span)
+                    .message("`steps` and `states` exclude each other")
+                    .label("the second form")
+                    .related(steps.key.span, "the first form")
+                    .help("write the workflow as one of them; call another workflow for the rest"),
+            ),
+            (None, Some(states)) => {
+                if !matches!(find("initial_state"), Some(e) if e.value.entries().is_none()) {
+                    self.report(
+                        Diagnostic::new(Code::MissingKey, states.key.span)
+                            .message("`initial_state` is missing: which state does a run start in?")
+                            .help("add `initial_state: …` with the name of a state"),
+                    );
+                }
+                if matches!(&states.value.value, Value::Map(map) if map.is_empty()) {
+                    self.report(
+                        Diagnostic::new(Code::OutOfLimits, states.key.span)
+                            .message("`states` has no state")
+                            .help("add at least one"),
+                    );
+                }
+            }
+            (Some(_), None) => {
+                if let Some(entry) = find("initial_state")
+                    && entry.value.as_str().is_some()
+                {
+                    self.report(
+                        Diagnostic::new(Code::Conflict, entry.key.span)
+                            .message("`initial_state` names a state, and this workflow has steps")
+                            .help("initial values go under `state:`"),
+                    );
+                }
+            }
+            (None, None)
+                if has(&[
+                    "tasks",
+                    "sub_agent_tasks",
+                    "computed",
+                    "state_schema",
+                    "agents",
+                ]) => {}
+            (None, None)
+                if self.out.uncertain.contains("steps")
+                    || self.out.uncertain.contains("states") => {}
+            (None, None) => self.report(
+                Diagnostic::new(Code::MissingKey, start)
+                    .message("the definition does nothing: `steps` or `states` is missing")
+                    .help("add `steps:` with a list, or `initial_state:` and `states:`"),
+            ),
+        }
+    }
+
+    /// Keys of a map: known, given once, not in conflict, all there.
+    fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        for (index, entry) in entries.iter().enumerate() {
+            let name = entry.key.value.as_str();
+            if let Some(first) = entries[..index].iter().find(|e| e.key.value == *name) {
+                self.duplicate(&entry.key, &first.key);
+                continue;
+            }
+            let Some(key) = record.find(name) else {
+                match record.rest {
+                    Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
+                    None => self.unknown_key(&entry.key, record),
+                }
+                continue;
+            };
+            self.spelling(&entry.key, key, record);
+            if let Some(other) = other_spelling(&entries[..index], key, record) {
+                self.report(
+                    Diagnostic::new(Code::Conflict, entry.key.span)
+                        .message(format!(
+                            "`{name}` and `{}` are two spellings of one key",
+                            other.value
+                        ))
+                        .label("the second spelling")
+                        .related(other.span, "the first spelling")
+                        .help("keep one of them"),
+                );
+                continue;
+            }
+            let before = self.out.findings.len();
+            self.value(&entry.value, key.ty, name, entry.key.span);
+            if self.out.findings[before..]
+                .iter()
+                .any(|finding| finding.code.severity() == crate::diagnostic::Severity::Error)
+            {
+                self.lose(canonical(key));
+            }
+        }
+        for key in record.all_keys().filter(|key| key.required) {
+            let given = entries
+                .iter()
+                .filter_map(|entry| record.find(&entry.key.value))
+                .any(|found| canonical(found) == key.name || covers(found, key));
+            if !given {
+                self.missing(key, record, at);
+            }
+        }
+        if entries.len() < record.at_least {
+            self.report(
+                Diagnostic::new(Code::MissingKey, at)
+                    .message(format!("this {} says nothing", record.name))
+                    .help(format!("give at least one of {}", names(record))),
+            );
+        }
+    }
+
+    fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
+        self.report(
+            Diagnostic::new(Code::MissingKey, at)
+                .message(format!("`{}` is missing in this {}", key.name, record.name))
+                .label(format!("no `{}` here", key.name))
+                .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
+        );
+    }
+
+    fn duplicate(&mut self, key: &Spanned<String>, first: &Spanned<String>) {
+        self.report(
+            Diagnostic::new(Code::DuplicateKey, key.span)
+                .message(format!("`{}` is given twice", key.value))
+                .label("the second time")
+                .related(first.span, "the first time")
+                .help("keep one of them"),
+        );
+    }
+
+    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) {
+        let canonical_first = record
+            .all_keys()
+            .filter(|k| k.instead == Instead::Canonical)
+            .chain(
+                record
+                    .all_keys()
+                    .filter(|k| k.instead != Instead::Canonical),
+            );
+        let candidates = canonical_first.map(|k| k.name);
+        let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
+            .message(format!(
+                "{} has no key `{}`",
+                article(record.name),
+                key.value
+            ))
+            .label("unknown key")
+            .suggest(&key.value, candidates);
+        if key.value == "<<" {
+            finding = finding.help("YAML 1.2 has no merge keys; write the keys out");
+        } else if finding.suggestion.is_none() {
+            finding = finding.help(format!("its keys are {}", names(record)));
+        }
+        if let Some(near) = finding.suggestion.clone()
+            && let Some(meant) = record.find(&near)
+        {
+            self.lose(canonical(meant));
+        }
+        self.report(finding);
+    }
+
+    fn lose(&mut self, name: &str) {
+        if let Some(space) = NAMESPACES.iter().find(|space| **space == name) {
+            self.out.uncertain.insert(space);
+        }
+    }
+
+    fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
+        self.speaks(found.name);
+        let new = match found.instead {
+            Instead::Canonical => return,
+            Instead::Name(new) | Instead::Form(new) => new,
+        };
+        if self.spellings.insert((record.name, found.name)) {
+            self.report(
+                Diagnostic::new(Code::Deprecated, key.span)
+                    .message(format!("`{}` is an older spelling of `{new}`", found.name))
+                    .label("older spelling")
+                    .help(format!("write `{new}`")),
+            );
+        }
+    }
+
+    fn speaks(&mut self, word: &str) {
+        self.out.speaks_js |= JS_WORDS.contains(&word);
+    }
+
+    fn value(&mut self, tree: &Tree, ty: &'static Type, what: &str, at: Span) {
+        let said = || format!("`{what}`");
+        match ty {
+            Type::Any | Type::Literal => self.duplicates_below(tree),
+            Type::Null if tree.value == Value::Null => {}
+            Type::Bool if matches!(tree.value, Value::Bool(_)) => {}
+            Type::Template | Type::Condition | Type::Regex if tree.as_str().is_some() => {}
+            Type::Condition if matches!(tree.value, Value::Bool(_)) => {}
+            Type::Text(pattern, max) if let Some(text) = tree.as_str() => {
+                self.text(text, *pattern, *max, tree.span, &said());
+            }
+            Type::Word(words) if let Some(text) = tree.as_str() => {
+                if !words.contains(&text) {
+                    self.not_a_word(text, words, tree.span, &said());
+                }
+            }
+            Type::Int(min, max) if let Some(number) = whole(tree) => {
+                self.bounds(
+                    number as f64,
+                    *min as f64,
+                    *max as f64,
+                    tree.span,
+                    &said(),
+                    "",
+                );
+            }
+            Type::Number(min, max) if let Some(number) = number(tree) => {
+                self.bounds(number, *min, *max, tree.span, &said(), "");
+            }
+            Type::Duration(min, max) if let Some(seconds) = duration(tree) => {
+                self.bounds(seconds, *min, *max, tree.span, &said(), " s");
+            }
+            Type::Millis(min, max) if let Some(millis) = number(tree) => {
+                self.bounds(millis, *min, *max, tree.span, &said(), " ms");
+            }
+            Type::List(of, max) if let Some(items) = tree.items() => {
+                if items.len() > *max {
+                    self.too_many(items.len(), *max, self.source.first_line(at), &said());
+                }
+                for item in items {
+                    self.value(item, of, what, self.head(item));
+                }
+            }
+            Type::Map(pattern, of, max) if let Some(entries) = tree.entries() => {
+                if entries.len() > *max {
+                    self.too_many(entries.len(), *max, self.source.first_line(at), &said());
+                }
+                self.map(entries, *pattern, of, what);
+            }
+            Type::Record(record) if let Some(entries) = tree.entries() => {
+                self.record(entries, record, at);
+            }
+            Type::Step if let Some(entries) = tree.entries() => self.step(entries, at, false),
+            Type::ActionStep if let Some(entries) = tree.entries() => self.step(entries, at, true),
+            Type::Either(types) => match choose(types, tree) {
+                Some(ty) => self.value(tree, ty, what, at),
+                None => self.wrong_type(tree, &said(), &describe(ty)),
+            },
+            Type::Null
+            | Type::Bool
+            | Type::Template
+            | Type::Condition
+            | Type::Regex
+            | Type::Text(..)
+            | Type::Word(_)
+            | Type::Int(..)
+            | Type::Number(..)
+            | Type::Duration(..)
+            | Type::Millis(..)
+            | Type::List(..)
+            | Type::Map(..)
+            | Type::Record(_)
+            | Type::Step
+            | Type::ActionStep => self.wrong_type(tree, &said(), &describe(ty)),
+        }
+    }
+
+    /// Where a list item starts: its first key or its first line.
+    fn head(&self, item: &Tree) -> Span {
+        match item.entries() {
+            Some([first, ..]) => first.key.span,
+            _ => self.source.first_line(item.span),
+        }
+    }
+
+    fn map(&mut self, entries: &[Entry], pattern: Pattern, of: &'static Type, what: &str) {
+        for (index, entry) in entries.iter().enumerate() {
+            let name = entry.key.value.as_str();
+            if let Some(first) = entries[..index].iter().find(|e| e.key.value == *name) {
+                self.duplicate(&entry.key, &first.key);
+                continue;
+            }
+            let max = if pattern == Pattern::Free { 500 } else { 64 };
+            self.text(
+                name,
+                pattern,
+                max,
+                entry.key.span,
+                &format!("a name under `{what}`"),
+            );
+            self.value(&entry.value, of, name, entry.key.span);
+        }
+    }
+
+    fn text(&mut self, text: &str, pattern: Pattern, max: usize, span: Span, what: &str) {
+        let length = text.chars().count();
+        if length > max {
+            self.report(
+                Diagnostic::new(Code::OutOfLimits, self.source.first_line(span))
+                    .message(format!(
+                        "{what} has {length} characters; at most {max} are allowed"
+                    ))
+                    .help("shorten it"),
+            );
+        } else if !pattern.accepts(text) {
+            let code = match pattern {
+                Pattern::Agent | Pattern::AgentKey => Code::BadAgent,
+                _ => Code::BadName,
+            };
+            self.report(
+                Diagnostic::new(code, self.source.first_line(span))
+                    .message(format!("{what} cannot be `{text}`"))
+                    .help(format!("use {}", pattern.words())),
+            );
+        }
+    }
+
+    fn not_a_word(&mut self, text: &str, words: &[&'static str], span: Span, what: &str) {
+        let list = quoted(words.iter().copied());
+        let finding = Diagnostic::new(Code::NotAWord, self.source.first_line(span))
+            .message(format!("{what} cannot be `{text}`: it is one of {list}"))
+            .label("not one of the words")
+            .suggest(text, words.iter().copied());
+        self.report(finding);
+    }
+
+    fn bounds(&mut self, value: f64, min: f64, max: f64, span: Span, what: &str, unit: &str) {
+        if value.is_nan() || value < min || value > max {
+            let range = match (min.is_finite(), max.is_finite() && max < i64::MAX as f64) {
+                (true, true) => format!("between {min} and {max}{unit}"),
+                (true, false) => format!("at least {min}{unit}"),
+                (false, true) => format!("at most {max}{unit}"),
+                (false, false) => "a number".to_owned(),
+            };
+            self.report(
+                Diagnostic::new(Code::OutOfLimits, span)
+                    .message(format!("{what} is {value}{unit}; it must be {range}"))
+                    .label(range),
+            );
+        }
+    }
+
+    fn too_many(&mut self, count: usize, max: usize, span: Span, what: &str) {
+        self.report(Diagnostic::new(Code::OutOfLimits, span).message(format!(
+            "{what} has {count} entries; at most {max} are allowed"
+        )));
+    }
+
+    fn duplicates_below(&mut self, tree: &Tree) {
+        match &tree.value {
+            Value::List(items) => {
+                for item in items {
+                    self.duplicates_below(item);
+                }
+            }
+            Value::Map(entries) => {
+                for (index, entry) in entries.iter().enumerate() {
+                    if let Some(first) = entries[..index]
+                        .iter()
+                        .find(|e| e.key.value == entry.key.value)
+                    {
+                        self.duplicate(&entry.key, &first.key);
+                    }
+                    self.duplicates_below(&entry.value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
+        }
+    }
+
+    fn step(&mut self, entries: &[Entry], at: Span, action: bool) {
+        self.steps += 1;
+        if self.steps == MAX_STEPS + 1 {
+            self.report(
+                Diagnostic::new(Code::OutOfLimits, at)
+                    .message(format!("the definition has more than {MAX_STEPS} steps"))
+                    .help("move some of them into another workflow and `call` it"),
+            );
+        }
+        let Some(step) = self.step_type(entries, at) else {
+            return;
+        };
+        self.speaks(step.word);
+        if step.alias && self.spellings.insert(("type", step.word)) {
+            self.deprecated_type(entries, step);
+        }
+        if action && !step.kind.acts() {
+            let span = type_entries(entries).next().map_or(at, |e| e.value.span);
+            self.report(
+                Diagnostic::new(Code::UnknownStepType, span)
+                    .message(format!("`{}` cannot be the action of a state", step.word))
+                    .help("a state acts; its transitions say where to go"),
+            );
+            return;
+        }
+        if action {
+            for entry in entries {
+                if matches!(
+                    entry.key.value.as_str(),
+                    "id" | "when" | "on_error" | "timeout"
+                ) {
+                    self.report(
+                        Diagnostic::new(Code::UnknownKey, entry.key.span)
+                            .message(format!(
+                                "`{}` does not belong to the action of a state",
+                                entry.key.value
+                            ))
+                            .help("the state has the name, the timeout and the transitions"),
+                    );
+                }
+            }
+        }
+        // The second `type` of a prompt is its kind and no duplicate.
+        let doubled = doubled_type(entries);
+        let rest: Vec<Entry>;
+        let entries = match doubled {
+            Some((_, kind)) => {
+                if self.spellings.insert(("prompt", "type")) {
+                    self.report(
+                        Diagnostic::new(Code::Deprecated, kind.key.span)
+                            .message("the second `type` of a prompt is an older spelling of `kind`")
+                            .label("older spelling")
+                            .help("write `kind`"),
+                    );
+                }
+                rest = entries
+                    .iter()
+                    .filter(|entry| !std::ptr::eq(*entry, kind))
+                    .cloned()
+                    .collect();
+                &rest
+            }
+            None => entries,
+        };
+        self.record(entries, step.record, at);
+    }
+
+    fn step_type(&mut self, entries: &[Entry], at: Span) -> Option<&'static StepWord> {
+        if let Some((prompt, _)) = doubled_type(entries) {
+            return prompt.value.as_str().and_then(grammar::step_word);
+        }
+        let Some(entry) = type_entries(entries).next() else {
+            let mut finding = Diagnostic::new(Code::MissingKey, at)
+                .message("`type` is missing in this step")
+                .label("no `type` here");
+            finding = match guess(entries) {
+                Some(word) => finding.help(format!("its keys look like `type: {word}`")),
+                None => finding.help("every step says what it does with `type:`"),
+            };
+            self.report(finding);
+            return None;
+        };
+        let Some(word) = entry.value.as_str() else {
+            self.wrong_type(&entry.value, "`type`", "a step type as text");
+            return None;
+        };
+        let found = grammar::step_word(word);
+        if found.is_none() {
+            let words = grammar::STEPS.iter().filter(|s| !s.alias).map(|s| s.word);
+            let mut finding = Diagnostic::new(Code::UnknownStepType, entry.value.span)
+                .message(format!("there is no step type `{word}`"))
+                .label("not a step type")
+                .suggest(word, grammar::STEPS.iter().map(|s| s.word));
+            if finding.suggestion.is_none() {
+                finding = finding.help(format!("the types are {}", quoted(words)));
+            }
+            self.report(finding);
+        }
+        found
+    }
+
+    fn deprecated_type(&mut self, entries: &[Entry], step: &'static StepWord) {
+        let Some(entry) = type_entries(entries).next() else {
+            return;
+        };
+        let new = match step.word {
+            "user_message" | "info" => "prompt` with `kind: info",
+            "user_input" | "text" => "prompt` with `kind: text",
+            "confirm" => "prompt` with `kind: confirm",
+            "choice" => "prompt` with `kind: choice",
+            "shell_command" => "shell` with `by: server",
+            "agent_shell_command" => "shell` with `by: agent",
+            "apply_hints" => "mcp_call` with `tool: apply_hints",
+            _ => grammar::STEPS
+                .iter()
+                .find(|other| other.kind == step.kind && !other.alias)
+                .map_or(step.word, |other| other.word),
+        };
+        self.report(
+            Diagnostic::new(Code::Deprecated, entry.value.span)
+                .message(format!(
+                    "`type: {}` is an older spelling of `{new}`",
+                    step.word
+                ))
+                .label("older spelling")
+                .help(format!("write `{new}`")),
+        );
+    }
+}
+
+fn type_entries(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().filter(|entry| entry.key.value == "type")
+}
+
+/// The `type: prompt` and the `type: confirm` of a prompt that says both.
+pub(crate) fn doubled_type(entries: &[Entry]) -> Option<(&Entry, &Entry)> {
+    let mut types = type_entries(entries);
+    let (first, second) = (types.next()?, types.next()?);
+    if types.next().is_some() {
+        return None;
+    }
+    let is_prompt = |entry: &Entry| entry.value.as_str() == Some("prompt");
+    let is_kind = |entry: &Entry| {
+        matches!(
+            entry.value.as_str(),
+            Some("info" | "confirm" | "text" | "choice")
+        )
+    };
+    if is_prompt(first) && is_kind(second) {
+        Some((first, second))
+    } else if is_kind(first) && is_prompt(second) {
+        Some((second, first))
+    } else {
+        None
+    }
+}
+
+/// The step type whose own required keys are all there.
+fn guess(entries: &[Entry]) -> Option<&'static str> {
+    grammar::STEPS
+        .iter()
+        .filter(|step| !step.alias && !step.record.keys.is_empty())
+        .find(|step| {
+            let mut required = step
+                .record
+                .keys
+                .iter()
+                .filter(|key| key.required)
+                .peekable();
+            required.peek().is_some()
+                && required.all(|key| entries.iter().any(|e| e.key.value == key.name))
+        })
+        .map(|step| step.word)
+}
+
+/// The canonical spelling of a key with the same values.
+fn canonical(key: &'static Key) -> &'static str {
+    match key.instead {
+        Instead::Canonical => key.name,
+        Instead::Name(name) => name,
+        Instead::Form(name) => match name.split_once(['.', '`']) {
+            Some((first, _)) => first,
+            None => name,
+        },
+    }
+}
+
+/// Whether another form stands for a required key: `mcp` for `tool`.
+fn covers(found: &'static Key, key: &Key) -> bool {
+    matches!(found.instead, Instead::Form(name) if name.split(['`', ' ', '.']).any(|n| n == key.name))
+}
+
+/// An entry that spells the same key otherwise.
+fn other_spelling<'e>(
+    entries: &'e [Entry],
+    key: &'static Key,
+    record: &'static Record,
+) -> Option<&'e Spanned<String>> {
+    let same = |found: &'static Key| match (found.instead, key.instead) {
+        (Instead::Form(_), _) | (_, Instead::Form(_)) => false,
+        _ => canonical(found) == canonical(key),
+    };
+    entries
+        .iter()
+        .find(|entry| record.find(&entry.key.value).is_some_and(same))
+        .map(|entry| &entry.key)
+}
+
+/// The alternative whose kind fits.
+fn choose(types: &'static [&'static Type], tree: &Tree) -> Option<&'static Type> {
+    types.iter().copied().find(|ty| fits(ty, tree))
+}
+
+fn fits(ty: &'static Type, tree: &Tree) -> bool {
+    match ty {
+        Type::Any | Type::Literal => true,
+        Type::Null => tree.value == Value::Null,
+        Type::Bool => matches!(tree.value, Value::Bool(_)),
+        Type::Condition => matches!(tree.value, Value::Str(_) | Value::Bool(_)),
+        Type::Template | Type::Regex | Type::Text(..) | Type::Word(_) => tree.as_str().is_some(),
+        Type::Int(..) | Type::Number(..) | Type::Millis(..) => number(tree).is_some(),
+        Type::Duration(..) => duration(tree).is_some(),
+        Type::List(..) => tree.items().is_some(),
+        Type::Map(..) | Type::Record(_) => tree.entries().is_some(),
+        Type::Step => tree.entries().is_some(),
+        Type::ActionStep => tree.get("type").is_some(),
+        Type::Either(types) => types.iter().any(|ty| fits(ty, tree)),
+    }
+}
+
+fn whole(tree: &Tree) -> Option<i64> {
+    match tree.value {
+        Value::Int(value) => Some(value),
+        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
+        _ => None,
+    }
+}
+
+pub(crate) fn number(tree: &Tree) -> Option<f64> {
+    match tree.value {
+        Value::Int(value) => Some(value as f64),
+        Value::Float(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Seconds of a number or of a text such as `30s`.
+pub(crate) fn duration(tree: &Tree) -> Option<f64> {
+    number(tree).or_else(|| tree.as_str().and_then(grammar::seconds))
+}
+
+/// What a type takes, for people.
+fn describe(ty: &'static Type) -> String {
+    match ty {
+        Type::Text(..) | Type::Template => "text".to_owned(),
+        Type::Regex => "a regular expression as text".to_owned(),
+        Type::Condition => "an expression".to_owned(),
+        Type::Any | Type::Literal => "any value".to_owned(),
+        Type::Null => "nothing".to_owned(),
+        Type::Bool => "true or false".to_owned(),
+        Type::Int(..) => "a whole number".to_owned(),
+        Type::Number(..) => "a number".to_owned(),
+        Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),
+        Type::Millis(..) => "milliseconds".to_owned(),
+        Type::Word(words) => format!("one of {}", quoted(words.iter().copied())),
+        Type::List(of, _) if matches!(of, Type::Step) => "a list of steps".to_owned(),
+        Type::List(..) => "a list".to_owned(),
+        Type::Map(..) | Type::Record(_) => "a map".to_owned(),
+        Type::Step | Type::ActionStep => "a step, which is a map with `type:`".to_owned(),
+        Type::Either(types) => {
+            let mut parts: Vec<String> = Vec::new();
+            for ty in *types {
+                let part = describe(ty);
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            parts.join(", or ")
+        }
+    }
+}
+
+fn names(record: &'static Record) -> String {
+    let keys = record
+        .all_keys()
+        .filter(|key| key.instead == Instead::Canonical);
+    quoted(keys.map(|key| key.name))
+}
+
+fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+fn article(name: &str) -> String {
+    let vowel = name.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {name}", if vowel { "an" } else { "a" })
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
