@@ -1,123 +1,15 @@
 //! Whether parameters fit a tool.
 
-use std::fmt;
-
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
+use super::fault::{FaultKind, InvalidParameters, ParameterFault, Segment, noun};
 use super::nearest::nearest;
 use super::{Key, Request, Rule, Shape, Tool};
 use crate::graph::Type;
 
 /// A parameter's value where it is known; `None` when only a run will tell.
 pub type Known<'a> = Option<&'a Value>;
-
-/// A parameter that does not fit its tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterFault {
-    /// The parameter's name; empty when the parameters as a whole are at fault.
-    pub parameter: String,
-    /// Where in the parameter's value; empty for the value itself.
-    pub path: Vec<Segment>,
-    /// What is wrong.
-    pub kind: FaultKind,
-    /// What is wrong, in a sentence that names tool and parameter.
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
-}
-
-/// A step into a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
-    /// The value of a key.
-    Key(String),
-    /// An item, counted from 0.
-    Index(usize),
-}
-
-/// What is wrong with a parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FaultKind {
-    /// The tool has no such parameter.
-    Unknown {
-        /// The parameter that was probably meant.
-        suggestion: Option<String>,
-    },
-    /// It is needed and not given.
-    Missing,
-    /// It is given beside another that excludes it.
-    Conflict {
-        /// The other one.
-        with: String,
-    },
-    /// Its value has the wrong type.
-    WrongType {
-        /// The types allowed.
-        expected: Vec<Type>,
-        /// The type it has, with its article.
-        found: &'static str,
-        /// The value as it would fit, when only quotes make the difference.
-        suggestion: Option<String>,
-    },
-    /// Its number is too small or too large.
-    OutOfRange {
-        /// The smallest allowed.
-        minimum: Option<f64>,
-        /// The largest allowed.
-        maximum: Option<f64>,
-        /// The number it is.
-        found: f64,
-    },
-    /// Its text is none of those allowed.
-    NotOneOf {
-        /// Those allowed.
-        allowed: Vec<String>,
-        /// The text it is.
-        found: String,
-        /// The one that was probably meant.
-        suggestion: Option<String>,
-    },
-    /// Its text is not a regular expression.
-    InvalidPattern {
-        /// Why not.
-        reason: String,
-    },
-    /// It cannot be read for another reason.
-    Unreadable,
-}
-
-/// Parameters that a tool refuses, with every fault they have.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InvalidParameters {
-    /// The tool's name.
-    pub tool: &'static str,
-    /// The faults; at least one.
-    pub faults: Vec<ParameterFault>,
-}
-
-impl std::error::Error for InvalidParameters {}
-
-impl fmt::Display for InvalidParameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{fault}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for ParameterFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.help {
-            Some(help) => write!(f, "{}: {help}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
-}
 
 /// Reads the parameters of a call into the tool's request type.
 ///
@@ -146,13 +38,9 @@ pub fn request<R: Request>(params: Value) -> Result<R, InvalidParameters> {
         return Err(invalid(faults));
     }
     serde_json::from_value(normal(tool, params)).map_err(|error| {
-        invalid(vec![ParameterFault {
-            parameter: String::new(),
-            path: Vec::new(),
-            kind: FaultKind::Unreadable,
-            message: format!("the parameters of `{}` cannot be read: {error}", tool.name),
-            help: None,
-        }])
+        let reason = error.to_string();
+        let kind = FaultKind::Unreadable { reason };
+        invalid(vec![ParameterFault::new(tool, "", &[], kind)])
     })
 }
 
@@ -197,17 +85,7 @@ pub fn check(tool: &Tool, params: &Value) -> Vec<ParameterFault> {
                 found: noun_of(other),
                 suggestion: None,
             };
-            vec![ParameterFault {
-                parameter: String::new(),
-                path: Vec::new(),
-                message: format!(
-                    "the parameters of `{}` must be an object, not {}",
-                    tool.name,
-                    noun_of(other)
-                ),
-                kind,
-                help: None,
-            }]
+            vec![ParameterFault::new(tool, "", &[], kind)]
         }
     }
 }
@@ -388,102 +266,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The wording of every fault.
     fn fault(&mut self, parameter: &str, path: &[Segment], kind: FaultKind) {
-        let tool = self.tool.name;
-        let place = place(parameter, path);
-        let together = self.together(parameter);
-        let (message, help) = match &kind {
-            FaultKind::Unknown { suggestion } => {
-                let names = self.tool.parameters().iter().map(|known| &*known.name);
-                (
-                    format!("`{tool}` has no parameter `{parameter}`"),
-                    Some(match suggestion {
-                        Some(name) => format!("did you mean `{name}`?"),
-                        None if self.tool.parameters().is_empty() => "it takes none".to_owned(),
-                        None => format!("it takes {}", list(names, "and")),
-                    }),
-                )
-            }
-            FaultKind::Missing => match together {
-                Some(names) => (
-                    format!("`{tool}` needs {}", list(names.iter().copied(), "or")),
-                    None,
-                ),
-                None => (format!("`{tool}` needs `{parameter}`"), None),
-            },
-            FaultKind::Conflict { with } => (
-                format!("`{tool}` takes `{with}` or `{parameter}`, not both"),
-                Some("leave one of them out".to_owned()),
-            ),
-            FaultKind::WrongType {
-                expected,
-                found,
-                suggestion,
-            } => {
-                let expected = expected.iter().map(|kind| noun(*kind));
-                let expected: Vec<_> = expected.collect();
-                (
-                    format!(
-                        "`{place}` of `{tool}` must be {}, not {found}",
-                        expected.join(" or ")
-                    ),
-                    suggestion.as_ref().map(|value| format!("write `{value}`")),
-                )
-            }
-            FaultKind::OutOfRange {
-                minimum,
-                maximum,
-                found,
-            } => {
-                let range = match (minimum, maximum) {
-                    (Some(minimum), Some(maximum)) => format!("from {minimum} to {maximum}"),
-                    (Some(minimum), None) => format!("at least {minimum}"),
-                    (None, Some(maximum)) => format!("at most {maximum}"),
-                    (None, None) => "a number".to_owned(),
-                };
-                (
-                    format!("`{place}` of `{tool}` must be {range}, not {found}"),
-                    None,
-                )
-            }
-            FaultKind::NotOneOf {
-                allowed,
-                found,
-                suggestion,
-            } => (
-                format!("`{place}` of `{tool}` cannot be `{found}`"),
-                Some(match suggestion {
-                    Some(name) => format!("did you mean `{name}`?"),
-                    None => format!(
-                        "it can be {}",
-                        list(allowed.iter().map(|name| &**name), "or")
-                    ),
-                }),
-            ),
-            FaultKind::InvalidPattern { reason } => (
-                format!("`{place}` of `{tool}` is not a regular expression: {reason}"),
-                None,
-            ),
-            FaultKind::Unreadable => (format!("`{place}` of `{tool}` cannot be read"), None),
-        };
-        self.faults.push(ParameterFault {
-            parameter: parameter.to_owned(),
-            path: path.to_vec(),
-            kind,
-            message,
-            help,
-        });
-    }
-
-    /// The parameters that can stand for one another, this one among them.
-    fn together(&self, parameter: &str) -> Option<&'static [&'static str]> {
-        self.tool.rules.iter().find_map(|rule| match rule {
-            Rule::ExactlyOne(names) | Rule::AtLeastOne(names) => {
-                names.contains(&parameter).then_some(*names)
-            }
-            Rule::Pattern(_) | Rule::Keys(_) => None,
-        })
+        let fault = ParameterFault::new(self.tool, parameter, path, kind);
+        self.faults.push(fault);
     }
 }
 
@@ -514,18 +299,6 @@ fn is_a(kind: Type, value: &Value) -> bool {
     }
 }
 
-fn noun(kind: Type) -> &'static str {
-    match kind {
-        Type::Any => "any value",
-        Type::String => "a string",
-        Type::Number => "a number",
-        Type::Integer => "an integer",
-        Type::Boolean => "a boolean",
-        Type::Array => "an array",
-        Type::Object => "an object",
-    }
-}
-
 fn noun_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -535,30 +308,5 @@ fn noun_of(value: &Value) -> &'static str {
         Value::String(_) => noun(Type::String),
         Value::Array(_) => noun(Type::Array),
         Value::Object(_) => noun(Type::Object),
-    }
-}
-
-/// `environment.PORT`, `keys[1]`.
-fn place(parameter: &str, path: &[Segment]) -> String {
-    let mut place = parameter.to_owned();
-    for segment in path {
-        match segment {
-            Segment::Key(key) => {
-                place.push('.');
-                place.push_str(key);
-            }
-            Segment::Index(index) => place.push_str(&format!("[{index}]")),
-        }
-    }
-    place
-}
-
-/// `` `a`, `b` and `c` ``
-fn list<'a>(names: impl Iterator<Item = &'a str>, last: &str) -> String {
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }

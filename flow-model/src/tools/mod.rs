@@ -12,6 +12,7 @@
 //! ```
 
 mod check;
+mod fault;
 mod key;
 mod nearest;
 mod parameter;
@@ -27,9 +28,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use check::{
-    FaultKind, InvalidParameters, Known, ParameterFault, Segment, check, check_parameters, request,
-};
+pub use check::{Known, check, check_parameters, request};
+pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
 pub use key::{Key, KeyCode, UnknownKey};
 pub use parameter::{Parameter, Shape};
 pub use terminal::{
