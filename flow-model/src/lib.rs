@@ -7,3 +7,4 @@ pub mod graph;
 pub mod source;
 pub(crate) mod structure;
 pub mod suggest;
+pub mod tools;

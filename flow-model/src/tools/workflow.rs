@@ -1,0 +1,292 @@
+//! The workflow tools.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Input, Output, Request, Rule, Tool, Toolset};
+
+/// Runs a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunWorkflowRequest {
+    /// The name of a stored workflow. Give exactly one of this and `workflow_definition`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_name: Option<String>,
+    /// A whole definition to run now: an object, or its YAML or JSON text. Give exactly one of this
+    /// and `workflow_name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "object_or_text")]
+    pub workflow_definition: Option<Value>,
+    /// The terminal session the workflow runs in; its `arguments` and `return_values` are looked up
+    /// there. Absent: the caller's session when a workflow calls this tool; otherwise the run has
+    /// no session until it opens one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Variables that `{name}` in the workflow's parameters refers to, by name. One that is named
+    /// like an input of the workflow is that input.
+    #[serde(default)]
+    pub initial_variables: Map<String, Value>,
+    /// The workflow's inputs, by name.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// The most states to execute before the run is stopped as endless.
+    #[serde(default = "hundred_states")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_states: u32,
+    /// The longest the run may take, in seconds. Time spent waiting for a person or an agent does
+    /// not count.
+    #[serde(default = "half_an_hour")]
+    #[schemars(range(min = 1.0, max = 7200.0))]
+    pub execution_timeout: f64,
+    /// Whether a workflow given as `workflow_definition` is stored for reuse when it succeeds.
+    #[serde(default = "yes")]
+    pub save_on_success: bool,
+    /// The longest this call waits, in seconds. A run still going then is answered with `status:
+    /// "running"` and its `workflow_id`, and goes on. Means nothing when a workflow calls this
+    /// tool: it waits for its child.
+    #[serde(default = "fifty_seconds")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: f64,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// it reached its end
+    Completed,
+    /// it ended without success, or never started
+    Failed,
+    /// it needs an answer: see `pending`
+    Waiting,
+    /// it is still going
+    Running,
+    /// it was stopped from outside
+    Cancelled,
+}
+
+/// A workflow was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunWorkflowResponse {
+    /// Whether the run completed.
+    pub success: bool,
+    /// Where the run stands.
+    pub status: RunStatus,
+    /// The workflow's name; null when it has none.
+    pub workflow_name: Option<String>,
+    /// The run's id, for status, answers and resuming; null when no run was started.
+    pub workflow_id: Option<String>,
+    /// The terminal session the run used; null when it used none.
+    pub session_id: Option<String>,
+    /// The last state executed (`completed` for a workflow of steps; the present one while the run
+    /// goes on), or `workflow_not_found`, `definition_invalid`, `validation_failed` (an argument is
+    /// missing), `return_validation_failed` (a return value is missing).
+    pub final_state: String,
+    /// How many states were executed.
+    pub states_executed: u32,
+    /// How long the run has taken so far, in seconds.
+    pub total_elapsed_time: f64,
+    /// The environment variables the workflow needs and sets; null when there is no such workflow.
+    pub workflow_signature: Option<WorkflowSignature>,
+    /// What happened: one entry a state with the transition taken, and one for each check of
+    /// environment variables and each error.
+    pub execution_log: Vec<LogEntry>,
+    /// All variables at the end, by name.
+    pub final_variables: Map<String, Value>,
+    /// The values that the workflow's return values had in the session at the end, by name.
+    pub return_values: BTreeMap<String, String>,
+    /// The workflow's outputs; null when it has none or did not complete.
+    pub output: Value,
+    /// Whether the definition was stored for reuse.
+    pub workflow_saved: bool,
+    /// The name it was stored under, or is stored under already; null when it is not stored.
+    pub saved_workflow_name: Option<String>,
+    /// The names of the stored workflows.
+    pub available_workflows: Vec<String>,
+    /// The deepest level of workflows calling workflows that was reached; 0 when none was called.
+    pub recursion_depth: u32,
+    /// The step that waits for an answer; null when none does.
+    pub pending: Option<Map<String, Value>>,
+    /// Why the run failed; null when it did not.
+    pub error: Option<String>,
+}
+
+/// The environment variables a workflow needs and sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkflowSignature {
+    /// Variables that must be set in the session before a run, by name.
+    pub arguments: BTreeMap<String, ContractVariable>,
+    /// Variables that are set in the session after a run, by name.
+    pub return_values: BTreeMap<String, ContractVariable>,
+    /// What the workflow does; null when it does not say.
+    pub description: Option<String>,
+}
+
+/// An environment variable of a workflow's signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContractVariable {
+    /// Its name.
+    pub name: String,
+    /// What it is for; null when the workflow does not say.
+    pub description: Option<String>,
+    /// Whether it must be set.
+    pub required: bool,
+}
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every entry is the large one"
+)]
+pub enum LogEntry {
+    /// The arguments were looked up.
+    PreExecutionValidation {
+        /// What was found.
+        validation_result: ContractCheck,
+        /// When, in ISO 8601.
+        timestamp: String,
+    },
+    /// A state was executed.
+    Execution {
+        /// The state.
+        state: String,
+        /// The tool, or the type of step, it executed; null when it had no action.
+        tool: Option<String>,
+        /// The parameters, with every variable replaced.
+        params: Value,
+        /// What the action answered.
+        result: Value,
+        /// Whether the action succeeded.
+        tool_success: bool,
+        /// How long it took, in seconds.
+        elapsed_time: f64,
+        /// Where the run went from there; null when the state is final.
+        transition: Option<LoggedTransition>,
+        /// When, in ISO 8601.
+        timestamp: String,
+    },
+    /// The return values were looked up.
+    PostExecutionValidation {
+        /// What was found.
+        validation_result: ContractCheck,
+        /// When, in ISO 8601.
+        timestamp: String,
+    },
+    /// The run failed.
+    Error {
+        /// Why.
+        error: String,
+        /// When, in ISO 8601.
+        timestamp: String,
+    },
+}
+
+/// Where a run went from a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoggedTransition {
+    /// The state it left.
+    pub from_state: String,
+    /// The state it went to; null when no transition applied.
+    pub to_state: Option<String>,
+    /// Whether a transition applied.
+    pub condition_met: bool,
+    /// Why none did; null when one did.
+    pub message: Option<String>,
+}
+
+/// A look at the environment variables of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContractCheck {
+    /// Whether all required ones are set.
+    pub valid: bool,
+    /// The required ones that are not.
+    pub missing_vars: Vec<String>,
+    /// Each one looked up.
+    pub validation_log: Vec<VariableCheck>,
+    /// Which ones were looked up.
+    pub validation_type: ContractSide,
+}
+
+/// A look at one environment variable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VariableCheck {
+    /// Its name.
+    pub variable: String,
+    /// Whether it is set.
+    pub status: VariableStatus,
+    /// Whether it must be.
+    pub required: bool,
+}
+
+/// Whether an environment variable is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VariableStatus {
+    /// it is set, be it to nothing
+    Present,
+    /// it is not set
+    Missing,
+}
+
+/// Which environment variables are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContractSide {
+    /// those that must be set before a run
+    Arguments,
+    /// those that must be set after it
+    ReturnValues,
+}
+
+fn object_or_text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["object", "string"]})
+}
+
+fn hundred_states() -> u32 {
+    100
+}
+
+fn half_an_hour() -> f64 {
+    1800.0
+}
+
+fn fifty_seconds() -> f64 {
+    50.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) static RUN_WORKFLOW: Tool = Tool {
+    name: "run_workflow",
+    title: "Run a workflow",
+    description: "Runs a stored workflow by workflow_name, or one given whole as \
+        workflow_definition (exactly one of the two), and answers its final state, variables and \
+        log. Workflows loop, branch, type into terminals and call other workflows to a depth of 5. \
+        A definition that succeeds is stored for reuse unless save_on_success is false. A run that \
+        needs a person or an agent answers status waiting with the pending step; one that takes \
+        longer than wait_seconds answers status running with its workflow_id.",
+    toolset: Toolset::Workflow,
+    read_only: false,
+    destructive: true,
+    idempotent: false,
+    times_itself: true,
+    rules: &[Rule::ExactlyOne(&["workflow_name", "workflow_definition"])],
+    input: LazyLock::new(Input::of::<RunWorkflowRequest>),
+    output: LazyLock::new(Output::of::<RunWorkflowRequest>),
+};
+
+impl Request for RunWorkflowRequest {
+    type Response = RunWorkflowResponse;
+
+    fn tool() -> &'static Tool {
+        &RUN_WORKFLOW
+    }
+}
