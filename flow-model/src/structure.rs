@@ -213,12 +213,86 @@ impl Pass<'_> {
                 self.missing(key, record, at);
             }
         }
+        self.one_of(entries, record, at);
+        if std::ptr::eq(record, &grammar::TRANSITION) {
+            self.transition(entries);
+        }
+        if std::ptr::eq(record, &grammar::CONDITION_MAP) && entries.len() > 1 {
+            self.judged_alone(entries);
+        }
         if entries.len() < record.at_least {
             self.report(
                 Diagnostic::new(Code::MissingKey, at)
                     .message(format!("this {} says nothing", record.name))
                     .help(format!("give at least one of {}", names(record))),
             );
+        }
+    }
+
+    /// Keys of which exactly one is given.
+    fn one_of(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        let is_choice = |entry: &&Entry| {
+            let key = record.find(&entry.key.value);
+            key.is_some_and(|key| record.one_of.contains(&canonical(key)))
+        };
+        let mut given = entries.iter().filter(is_choice);
+        match (given.next(), given.next()) {
+            (None, _) if !record.one_of.is_empty() => self.report(
+                Diagnostic::new(Code::MissingKey, at)
+                    .message(format!(
+                        "this {} has none of {}",
+                        record.name,
+                        quoted(record.one_of.iter().copied())
+                    ))
+                    .help("give one of them"),
+            ),
+            (Some(first), Some(second)) if first.key.value != second.key.value => self.report(
+                Diagnostic::new(Code::Conflict, second.key.span)
+                    .message(format!(
+                        "`{}` and `{}` exclude each other",
+                        first.key.value, second.key.value
+                    ))
+                    .related(first.key.span, "the first one")
+                    .help("keep one of them"),
+            ),
+            _ => {}
+        }
+    }
+
+    /// A judged condition has no other keys.
+    fn judged_alone(&mut self, entries: &[Entry]) {
+        if let Some(judged) = entries.iter().find(|e| e.key.value == "description") {
+            self.report(
+                Diagnostic::new(Code::Conflict, judged.key.span)
+                    .message("a condition with a `description` is judged and has no other keys")
+                    .help("write it as a transition of its own"),
+            );
+        }
+    }
+
+    /// The words `pattern_match` and `pattern_no_match` need a pattern, and no other does.
+    fn transition(&mut self, entries: &[Entry]) {
+        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        let Some(condition) = find("condition") else {
+            return;
+        };
+        let wants = matches!(
+            condition.value.as_str(),
+            Some("pattern_match" | "pattern_no_match")
+        );
+        match (wants, find("pattern")) {
+            (true, None) => self.report(
+                Diagnostic::new(Code::MissingKey, condition.value.span)
+                    .message("`pattern` is missing: what should be found?")
+                    .help("add `pattern:` with a regular expression"),
+            ),
+            (false, Some(pattern)) => self.report(
+                Diagnostic::new(Code::Conflict, pattern.key.span)
+                    .message("`pattern` belongs to `pattern_match` and `pattern_no_match`")
+                    .related(condition.value.span, "the condition is another")
+                    .help("write `condition: {pattern_match: …}`, or drop `pattern`"),
+            ),
+            (true, Some(_)) | (false, None) => {}
         }
     }
 
