@@ -21,8 +21,11 @@ pub(crate) fn document<'t>(tree: &'t Tree, dialect: Dialect, stem: &str) -> Docu
     let root = unwrap_document(tree);
     let fields = Fields::of(root, &grammar::DOCUMENT);
     let config = fields.own("config").map(|t| Fields::of(t, &grammar::CONFIG));
+    let mut written = HashSet::new();
+    written_ids(root, &mut written);
     let reader = Reader {
         dialect,
+        written,
         max_retries: config
             .as_ref()
             .and_then(|config| config.own("max_retries"))
@@ -389,12 +392,28 @@ fn limits(fields: &Fields<'_>, config: Option<&Fields<'_>>, form: Option<Form>) 
     }
 }
 
-struct Reader {
+/// Every id that is written, so that a made one differs from all of them.
+fn written_ids<'t>(tree: &'t Tree, ids: &mut HashSet<&'t str>) {
+    for entry in entries(Some(tree)) {
+        if entry.key.value == "id"
+            && let Some(id) = entry.value.as_str()
+        {
+            ids.insert(id);
+        }
+        written_ids(&entry.value, ids);
+    }
+    for item in tree.items().unwrap_or_default() {
+        written_ids(item, ids);
+    }
+}
+
+struct Reader<'r> {
     dialect: Dialect,
+    written: HashSet<&'r str>,
     max_retries: Option<u32>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn computed<'t>(&self, fields: &Fields<'t>) -> Vec<Computed<'t>> {
         let schema = fields
             .own("state_schema")
@@ -534,9 +553,13 @@ impl Reader {
             record: word.record,
         };
         let head = entries.first().map_or(tree.span, |entry| entry.key.span);
-        let id = fields
-            .spanned("id")
-            .unwrap_or_else(|| spanned(generated, head));
+        let id = fields.spanned("id").unwrap_or_else(|| {
+            let mut made = generated.to_owned();
+            while self.written.contains(made.as_str()) {
+                made.push('_');
+            }
+            spanned(&made, head)
+        });
         let act = self.act(&fields, word, kind, &id.value)?;
         Some(self.common(&fields, id, head, act, word))
     }

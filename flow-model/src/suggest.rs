@@ -33,6 +33,17 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// The same, or else a candidate of which `name` is a whole part: `text` for `input_text`.
+pub fn nearest_or_part<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    nearest(name, candidates.clone()).or_else(|| {
+        let mut candidates = candidates.into_iter();
+        candidates.find(|candidate| candidate.split('_').any(|part| part == name))
+    })
+}
+
 /// Names longer than this are not names anybody mistyped.
 const LONGEST: usize = 128;
 

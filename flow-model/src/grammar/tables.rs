@@ -695,7 +695,7 @@ static INNER_CONDITION: Type = Either(&[
     &Type::Record(&INNER_CONDITION_MAP),
 ]);
 
-const CONDITION_KEYS: [Key; 10] = [
+static CONDITION_KEYS: [Key; 10] = [
     key("success", &Bool, "The action succeeded (`true`), or failed or timed out (`false`)."),
     key("timeout_occurred", &Bool, "The action timed out, or an await found nothing."),
     key("pattern_match", &Regex, "Found in `match_text` or `screen_content`."),
