@@ -204,3 +204,69 @@ fn an_expression_beyond_64_kib_is_refused() {
         );
     }
 }
+
+/// Texts made of `parts` at random, the same ones every time.
+fn random<'a>(parts: &'a [&'a str], count: usize) -> impl Iterator<Item = String> + 'a {
+    let mut seed: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut next = move |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 33) as usize % below
+    };
+    std::iter::repeat_with(move || {
+        let length = 1 + next(12);
+        (0..length).map(|_| parts[next(parts.len())]).collect()
+    })
+    .take(count)
+}
+
+fn broken(analysis: &Analysis) -> bool {
+    analysis
+        .faults
+        .iter()
+        .any(|fault| fault.kind == FaultKind::Syntax)
+}
+
+#[test]
+fn what_minijinja_refuses_has_a_fault_and_what_it_renders_has_none() {
+    #[rustfmt::skip]
+    let parts = [
+        "{{", "}}", "{{ a }}", "{{-", "-}}", "{%", "%}", "{% raw %}", "{% endraw %}", "{% if a %}",
+        "{% endif %}", "{% else %}", "{% for a in b %}", "{% endfor %}", "{% set a = ", "{#", "#}",
+        " a ", "'", "\"", "\\", "r'", "(", ")", "[", "]", "{", "}", "|", "upper", ".", ",", ":",
+        "é", "\n", "1", "not ", " is ", "-", "%", "`", "/",
+    ];
+    let mut environment = minijinja::Environment::new();
+    environment.set_syntax(syntax());
+    for text in random(&parts, 5_000) {
+        let source = unraw(&text);
+        let refused = environment.template_from_str(&source).is_err();
+        assert_eq!(
+            broken(&template(&text, Jinja)),
+            refused,
+            "{text:?} as {source:?}"
+        );
+        // minijinja takes `'a' #` for an expression, so only one direction holds here.
+        let source = unraw_expression(&text);
+        let refused = environment.compile_expression(&source).is_err();
+        assert!(
+            !refused || broken(&expression(&text, Jinja)),
+            "{text:?} as {source:?}"
+        );
+    }
+}
+
+#[test]
+fn random_text_is_survived() {
+    #[rustfmt::skip]
+    let parts = [
+        "{{", "}}", "${", "`", "'", "\"", "\\", "/", "/*", "*/", "//", "(", ")", "[", "]", "{", "}",
+        "|", "||", "upper", "default(", ".", "?.", ",", ";", ":", "?", "=>", "=", "a", "é", "\n",
+        "1", "return ", "const ", "function ", "class ", "if", "else ", "typeof ", "new ", "...",
+        "async ", "await ", "<", "<!--", "#", "@", "import ", "\u{2028}", "\0", "let ", "yield ",
+    ];
+    for text in random(&parts, 5_000) {
+        survives(&text);
+    }
+}

@@ -113,3 +113,13 @@ fn a_hash_after_a_brace_is_text() {
     assert_eq!(rendered, "${#PATH} {# 1 #}\n");
     assert_eq!(read_paths("${#PATH} {# {{ a }} #}", Jinja), ["a"]);
 }
+
+#[test]
+fn what_is_no_token_is_pointed_at_even_after_a_string() {
+    one(["{{ 'a' # b }}", "       ~"], "unexpected `#`", None);
+    let faults = expression("'a' # b", Jinja).faults;
+    assert_eq!(
+        underline("'a' # b", faults.into_iter().map(|fault| fault.range)),
+        "    ~"
+    );
+}
