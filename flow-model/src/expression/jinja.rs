@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use minijinja::machinery::ast::{self, Expr, Stmt};
-use minijinja::machinery::{Span, parse, parse_expr};
+use minijinja::machinery::{Span, parse, parse_expr, tokenize};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Error, ErrorKind};
 
@@ -37,14 +37,22 @@ pub(super) fn expression(text: &str) -> Analysis {
         return Analysis::fault(flaw.fault());
     }
     let source = Unraw::expression(text);
-    match parse_expr(&source.text) {
-        Ok(expr) => {
+    let lexed = lexer_error(&source.text, true);
+    match (parse_expr(&source.text), lexed) {
+        (Ok(expr), None) => {
             let mut walk = Walk::new(&source, text, &[]);
             walk.expr(&expr);
             walk.analysis
         }
-        Err(error) => Analysis::fault(fault(&error, &source, text)),
+        (Err(error), None) | (_, Some(error)) => Analysis::fault(fault(&error, &source, text)),
     }
+}
+
+/// The first text that is not a token. The parser forgets about it when it follows a string.
+fn lexer_error(source: &str, in_expression: bool) -> Option<Error> {
+    let error = tokenize(source, in_expression, syntax()).find_map(Result::err)?;
+    // Errors without a place get one from the parser.
+    error.range().is_some().then_some(error)
 }
 
 /// Analyses a template.
@@ -62,6 +70,7 @@ pub(super) fn template(text: &str) -> Analysis {
             walk.analysis
         }
         Err(error) => {
+            let error = lexer_error(&source.text, false).unwrap_or(error);
             let fault = fault(&error, &source, text);
             let open = unclosed(text, &pieces).filter(|_| {
                 error
