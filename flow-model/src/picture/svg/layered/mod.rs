@@ -94,13 +94,33 @@ pub(super) struct Route {
     pub(super) label: Option<Point>,
 }
 
+/// How much longer arrows may be to avoid a crossing.
+const CROSSING: f64 = 120.0;
+/// How much longer arrows may be to keep two boxes in the order they are given in.
+const SWAP: f64 = 60.0;
+
 /// Finds a place for every box and a way for every arrow.
 pub(super) fn arrange(diagram: &Diagram) -> Layout {
     let back = rank::back_links(diagram);
     let ranks = rank::ranks(diagram, &back);
     let mut rows = rows::Rows::new(diagram, &back, &ranks);
-    order::sort(&mut rows);
-    let mut centres = place::centres(&rows);
-    straighten::straighten(diagram, &rows, &mut centres);
+
+    // Crossings are not everything: an order that lets arrows be short is easier to read.
+    let mut best: Option<(f64, Vec<Vec<usize>>, Vec<f64>)> = None;
+    for order in order::orders(&rows) {
+        rows.rows = order.rows;
+        let mut centres = place::centres(&rows);
+        straighten::straighten(diagram, &rows, &mut centres);
+        let cost = place::travel(&rows, &centres)
+            + CROSSING * order.crossings as f64
+            + SWAP * order.swapped as f64;
+        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+            best = Some((cost, std::mem::take(&mut rows.rows), centres));
+        }
+    }
+    let Some((_, order, centres)) = best else {
+        return Layout::default();
+    };
+    rows.rows = order;
     route::route(diagram, &rows, &centres)
 }

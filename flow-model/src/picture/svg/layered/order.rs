@@ -2,43 +2,73 @@
 
 use super::rows::{Role, Rows, Wire};
 
-/// Fills the rows and sorts them.
-pub(super) fn sort(rows: &mut Rows) {
-    let (above, below) = ends(rows);
-    let mut state = Order {
-        rows: first_order(rows, &below),
-        at: vec![0; rows.vertices.len()],
-        above,
-        below,
-    };
-    state.number_all();
+/// An order of all rows, with what can be said for it.
+pub(super) struct Sorted {
+    pub(super) rows: Vec<Vec<usize>>,
+    pub(super) crossings: usize,
+    /// Pairs of boxes that do not stand in the order they are given in.
+    pub(super) swapped: usize,
+}
 
-    let passes = match rows.vertices.len() {
+/// Sorts the rows, from several first orders: for each the order with the fewest crossings that was
+/// found, and among those the one closest to the order the boxes are given in.
+pub(super) fn orders(rows: &Rows) -> Vec<Sorted> {
+    let (above, below) = ends(rows);
+    let count = rows.vertices.len();
+    let starts: &[(bool, bool)] = match count {
+        0..2_000 => &[(true, false), (false, false), (true, true), (false, true)],
+        2_000..10_000 => &[(true, false), (false, false)],
+        _ => &[(true, false)],
+    };
+    let passes = match count {
         0..5_000 => 12,
         5_000..50_000 => 4,
         _ => 2,
     };
-    let mut best = state.rows.clone();
-    let mut fewest = state.crossings();
-    for pass in 0..passes {
-        if fewest == 0 {
-            break;
+    let mut orders = Vec::with_capacity(starts.len());
+    for &(back_left, reversed) in starts {
+        let mut best: Option<(Score, Vec<Vec<usize>>)> = None;
+        let mut state = Order {
+            rows: first_order(rows, &below, back_left, reversed),
+            at: vec![0; count],
+            above: &above,
+            below: &below,
+        };
+        state.number_all();
+        for pass in 0..=passes {
+            let score = state.score(rows);
+            if best.as_ref().is_none_or(|(least, _)| score < *least) {
+                best = Some((score, state.rows.clone()));
+            }
+            if score.crossings == 0 {
+                break;
+            }
+            state.sweep(pass % 2 == 0);
+            if count < 5_000 {
+                state.swap_neighbours();
+            }
         }
-        state.sweep(pass % 2 == 0);
-        if rows.vertices.len() < 5_000 {
-            state.swap_neighbours();
-        }
-        let crossings = state.crossings();
-        if crossings < fewest {
-            fewest = crossings;
-            best.clone_from(&state.rows);
+        if let Some((score, mut rows)) = best {
+            if score.mirrored {
+                rows.iter_mut().for_each(|row| row.reverse());
+            }
+            orders.push(Sorted {
+                rows,
+                crossings: score.crossings,
+                swapped: score.swapped,
+            });
         }
     }
-    state.rows = best;
-    if state.is_mirrored(rows) {
-        state.rows.iter_mut().for_each(|row| row.reverse());
-    }
-    rows.rows = state.rows;
+    orders
+}
+
+/// How good an order is; less is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Score {
+    crossings: usize,
+    swapped: usize,
+    /// Whether that is after left and right were swapped.
+    mirrored: bool,
 }
 
 /// The other end of a wire.
@@ -68,8 +98,13 @@ fn ends(rows: &Rows) -> (Vec<Vec<End>>, Vec<Vec<End>>) {
     )
 }
 
-/// Depth first from the top, ways back to the left of what they lead to.
-fn first_order(rows: &Rows, below: &[Vec<End>]) -> Vec<Vec<usize>> {
+/// Depth first from the top, ways back beside what they lead to.
+fn first_order(
+    rows: &Rows,
+    below: &[Vec<End>],
+    back_left: bool,
+    reversed: bool,
+) -> Vec<Vec<usize>> {
     let mut order = vec![Vec::new(); rows.rows.len()];
     let mut seen = vec![false; rows.vertices.len()];
     let mut roots: Vec<usize> = (0..rows.vertices.len()).collect();
@@ -81,7 +116,10 @@ fn first_order(rows: &Rows, below: &[Vec<End>]) -> Vec<Vec<usize>> {
             if seen[vertex] {
                 continue;
             }
-            let turns = rows.turns.get(vertex).map_or(&[][..], Vec::as_slice);
+            let turns = match back_left {
+                true => rows.turns.get(vertex).map_or(&[][..], Vec::as_slice),
+                false => &[],
+            };
             if turns.iter().any(|&turn| !seen[turn]) {
                 stack.push(vertex);
                 for &turn in turns {
@@ -96,33 +134,41 @@ fn first_order(rows: &Rows, below: &[Vec<End>]) -> Vec<Vec<usize>> {
             }
             seen[vertex] = true;
             order[rows.vertices[vertex].row].push(vertex);
-            stack.extend(below[vertex].iter().rev().map(|end| end.vertex));
+            let next = below[vertex].iter().map(|end| end.vertex);
+            match reversed {
+                true => stack.extend(next),
+                false => stack.extend(next.rev()),
+            }
         }
     }
     order
 }
 
-struct Order {
+struct Order<'r> {
     rows: Vec<Vec<usize>>,
     /// The position of each vertex in its row.
     at: Vec<usize>,
-    above: Vec<Vec<End>>,
-    below: Vec<Vec<End>>,
+    above: &'r [Vec<End>],
+    below: &'r [Vec<End>],
 }
 
-impl Order {
-    /// Whether more boxes would stand in the order they are given in if left and right were swapped.
-    fn is_mirrored(&self, rows: &Rows) -> bool {
+impl Order<'_> {
+    fn score(&self, rows: &Rows) -> Score {
         let is_item = |vertex: usize| rows.vertices[vertex].role == Role::Item;
-        let mut balance = 0_i64;
+        let (mut swapped, mut kept) = (0, 0);
         for row in &self.rows {
-            let items: Vec<usize> = row.iter().copied().filter(|&v| is_item(v)).collect();
-            balance += items
-                .windows(2)
-                .map(|pair| if pair[0] < pair[1] { 1 } else { -1 })
-                .sum::<i64>();
+            let items: Vec<usize> = row.iter().copied().filter(|&v| is_item(v)).take(60).collect();
+            for (at, left) in items.iter().enumerate() {
+                let after = items[at + 1..].iter().filter(|&right| left < right).count();
+                kept += after;
+                swapped += items.len() - at - 1 - after;
+            }
         }
-        balance < 0
+        Score {
+            crossings: self.crossings(),
+            swapped: swapped.min(kept),
+            mirrored: kept < swapped,
+        }
     }
 
     fn number_all(&mut self) {
@@ -145,7 +191,7 @@ impl Order {
             let mut moving: Vec<(f64, usize)> = Vec::new();
             let mut fixed = vec![None; self.rows[row].len()];
             for (at, &vertex) in self.rows[row].iter().enumerate() {
-                let near = if down { &self.above } else { &self.below };
+                let near = if down { self.above } else { self.below };
                 match self.middle(&near[vertex]) {
                     Some(middle) => moving.push((middle, vertex)),
                     None => fixed[at] = Some(vertex),
@@ -198,7 +244,7 @@ impl Order {
 
     /// How often the wires of two neighbours cross.
     fn pair(&self, left: usize, right: usize) -> usize {
-        [&self.above, &self.below]
+        [self.above, self.below]
             .into_iter()
             .map(|near| {
                 let mut count = 0;

@@ -224,6 +224,24 @@ impl Side<'_> {
     }
 }
 
+/// How far arrows run sideways, and how wide the whole is.
+pub(super) fn travel(rows: &Rows, centres: &[f64]) -> f64 {
+    let wires = rows.wires.iter().filter(|wire| wire.weight > 0);
+    let sideways: f64 = wires
+        .map(|wire| {
+            let off = centres[wire.lower] + wire.lower_port - centres[wire.upper] - wire.upper_port;
+            off.abs()
+        })
+        .sum();
+    let width = rows
+        .rows
+        .iter()
+        .flatten()
+        .map(|&vertex| centres[vertex] + rows.vertices[vertex].width / 2.0)
+        .fold(0.0, f64::max);
+    sideways + 2.0 * width
+}
+
 /// The middle of the four results, each first moved to the narrowest one.
 fn combine(rows: &Rows, lines: &[Vec<usize>], results: &[(Vec<f64>, bool)]) -> Vec<f64> {
     let placed: Vec<usize> = lines.iter().flatten().copied().collect();

@@ -217,12 +217,19 @@ fn spread<K: Copy>(left: f64, width: f64, inset: f64, wishes: &mut [Wish<K>]) ->
             places[index - 1] = places[index - 1].min(places[index] - step);
         }
     }
+    // No two arrows share a place, even where one of them could be straight.
+    let step = step.min(12.0);
     wishes
         .iter()
         .zip(places)
-        .map(|(wish, place)| match wish.2 {
+        .enumerate()
+        .map(|(index, (wish, place))| match wish.2 {
             Some(_) => (wish.0, place),
-            None => (wish.0, place.clamp(low, high)),
+            None => {
+                let low = low + index as f64 * step;
+                let high = high - (count - 1 - index) as f64 * step;
+                (wish.0, place.max(low).min(high))
+            }
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Removes small bends: moves boxes and long arrows a little where that makes more arrows straight.
 
 use super::place::distance;
-use super::rows::{Role, Rows};
+use super::rows::{Role, Rows, Wire};
 use super::{Diagram, Item};
 
 /// Bends up to this wide are worth a move.
@@ -40,6 +40,9 @@ struct Bench<'r> {
     rows: &'r Rows,
     /// The wires of each vertex.
     wires: Vec<Vec<usize>>,
+    /// How many wires there are above and below each vertex.
+    above: Vec<usize>,
+    below: Vec<usize>,
     left: Vec<Option<usize>>,
     right: Vec<Option<usize>>,
     /// Marks the vertices of the block that is about to move.
@@ -53,11 +56,15 @@ impl<'r> Bench<'r> {
             items: &diagram.items,
             rows,
             wires: vec![Vec::new(); count],
+            above: vec![0; count],
+            below: vec![0; count],
             left: vec![None; count],
             right: vec![None; count],
             moving: vec![false; count],
         };
         for (index, wire) in rows.wires.iter().enumerate() {
+            bench.below[wire.upper] += 1;
+            bench.above[wire.lower] += 1;
             if wire.weight > 0 {
                 bench.wires[wire.upper].push(index);
                 bench.wires[wire.lower].push(index);
@@ -84,30 +91,33 @@ impl<'r> Bench<'r> {
     fn bend(&self, centres: &[f64], wire: usize) -> f64 {
         let wire = &self.rows.wires[wire];
         let off = centres[wire.lower] + wire.lower_port - centres[wire.upper] - wire.upper_port;
-        let reach = |vertex: usize| match self.items.get(vertex) {
-            // Arrows may touch a box anywhere along its side, unless the side is full.
-            Some(item) if self.wires[vertex].len() <= 4 => (item.width / 2.0 - item.inset).max(0.0),
+        // Arrows may touch a box anywhere along its side, but a sole arrow looks best in the middle
+        // and a full side leaves no choice.
+        let reach = |vertex: usize, side: &[usize]| match self.items.get(vertex) {
+            Some(item) if (2..=4).contains(&side[vertex]) => {
+                let others = 12.0 * (side[vertex] - 1) as f64;
+                (item.width / 2.0 - item.inset - others).max(0.0)
+            }
             Some(_) | None => 0.0,
         };
         let fixed = wire.upper_port != 0.0 || wire.lower_port != 0.0;
-        let room = if fixed { 0.0 } else { reach(wire.upper) + reach(wire.lower) };
+        let room = if fixed { 0.0 } else { reach(wire.upper, &self.below) + reach(wire.lower, &self.above) };
         if off.abs() <= room { 0.0 } else { off - room.copysign(off) }
     }
 
-    /// The vertex with the long arrow it belongs to.
+    /// The vertex with everything that is in one straight line with it.
     fn block(&self, centres: &[f64], vertex: usize) -> Vec<usize> {
         let mut block = vec![vertex];
-        if self.rows.vertices[vertex].role == Role::Item {
-            return block;
-        }
+        let is_item = |vertex: usize| self.rows.vertices[vertex].role == Role::Item;
         let mut next = 0;
         while let Some(&vertex) = block.get(next) {
             next += 1;
             for &wire in &self.wires[vertex] {
-                let ends = &self.rows.wires[wire];
-                let other = if ends.upper == vertex { ends.lower } else { ends.upper };
-                let joined = self.rows.vertices[other].role != Role::Item
-                    && (centres[vertex] - centres[other]).abs() < SAME;
+                let Wire { upper, lower, .. } = self.rows.wires[wire];
+                let other = if upper == vertex { lower } else { upper };
+                let sole = (!is_item(upper) || self.below[upper] == 1)
+                    && (!is_item(lower) || self.above[lower] == 1);
+                let joined = sole && self.bend(centres, wire).abs() < SAME;
                 if joined && !block.contains(&other) && block.len() < 400 {
                     block.push(other);
                 }
