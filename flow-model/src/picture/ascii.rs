@@ -1,4 +1,0 @@
-use crate::graph::Graph;
-/// x
-#[must_use]
-pub fn ascii(_graph: &Graph) -> String { String::new() }
