@@ -47,7 +47,7 @@ pub fn dot(graph: &Graph) -> String {
         open = true;
         let indent = if inner { "    " } else { "  " };
         let fill = if inner { "#ffffff" } else { "#f6f8fa" };
-        let line = quoted(&label::elide(&heading.line(), LONGEST));
+        let line = quoted(&label::elide(&heading.line(), 72));
         let _ = writeln!(
             out,
             "{indent}subgraph cluster_{prefix} {{\n{indent}  \
@@ -66,7 +66,8 @@ pub fn dot(graph: &Graph) -> String {
         for &(node, task) in &section.fans {
             let to = prefix(Role::Task(task));
             let entered = sketch.sections.iter().any(|other| {
-                other.role == Role::Task(task) && (other.entry.is_some() || !other.body.nodes.is_empty())
+                other.role == Role::Task(task)
+                    && (other.entry.is_some() || !other.body.nodes.is_empty())
             });
             if entered {
                 let _ = writeln!(
@@ -88,7 +89,10 @@ fn title(out: &mut String, graph: &Graph) {
     let mut text = format!("<b>{name}</b>");
     if !about.is_empty() {
         let about = xml(&label::elide(&about, 100));
-        let _ = write!(text, "<br align=\"left\"/><font point-size=\"10\">{about}</font>");
+        let _ = write!(
+            text,
+            "<br align=\"left\"/><font point-size=\"10\">{about}</font>"
+        );
     }
     let _ = writeln!(
         out,
@@ -121,7 +125,11 @@ fn body(out: &mut String, graph: &Graph, section: &Section, prefix: &str, indent
             quoted(&label::details(graph, node))
         );
     }
-    let mut goals = section.arrows.iter().map(|arrow| arrow.to).chain(section.entry);
+    let mut goals = section
+        .arrows
+        .iter()
+        .map(|arrow| arrow.to)
+        .chain(section.entry);
     if goals.any(|to| to == Goal::End) {
         let _ = writeln!(
             out,
@@ -165,7 +173,10 @@ fn text(graph: &Graph, node: &Node, colour: &str) -> String {
     let mut text = format!("<b>{id}</b>  <font color=\"{colour}\" point-size=\"9\">{word}</font>");
     if let Some(line) = label::excerpt(graph, node) {
         let line = xml(&label::elide(&line, LONGEST));
-        let _ = write!(text, "<br/><font face=\"Courier\" point-size=\"9\">{line}</font>");
+        let _ = write!(
+            text,
+            "<br/><font face=\"Courier\" point-size=\"9\">{line}</font>"
+        );
     }
     if let Some(note) = label::note(graph, node) {
         let note = xml(&label::elide(&note, LONGEST));

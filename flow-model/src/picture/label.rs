@@ -373,7 +373,8 @@ fn joined(out: &mut String, tests: &[Condition], word: &str, none: &str, depth: 
         if index > 0 {
             out.push_str(word);
         }
-        let nested = matches!(test, Condition::All(inner) | Condition::Any(inner) if inner.len() > 1);
+        let nested =
+            matches!(test, Condition::All(inner) | Condition::Any(inner) if inner.len() > 1);
         let brackets = nested && tests.len() > 1;
         if brackets {
             out.push('(');
@@ -555,5 +556,68 @@ fn literal(out: &mut String, value: &Literal, depth: usize) {
 fn separate(out: &mut String, index: usize) {
     if index > 0 {
         out.push_str(", ");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::picture::samples;
+
+    #[test]
+    fn a_text_becomes_one_line_without_what_cannot_be_seen() {
+        assert_eq!(clean("  a\n\tb\u{0}\u{202E}c\u{FEFF} "), "a b c");
+        assert_eq!(clean("\u{200B}"), "");
+    }
+
+    #[test]
+    fn a_text_is_elided_by_columns_not_by_bytes() {
+        assert_eq!(elide("漢字漢字", 8), "漢字漢字");
+        assert_eq!(elide("漢字漢字", 7), "漢字漢…");
+        assert_eq!(elide("漢字漢字", 6), "漢字…");
+        assert_eq!(elide("abc", 0), "");
+    }
+
+    #[test]
+    fn conditions_read_as_sentences() {
+        let text = |text: &'static str| samples::text(text);
+        let equals = Condition::FieldEquals(Cow::Borrowed("status"), text("200"));
+        let contains = Condition::FieldContains(Cow::Borrowed("body"), text("ok"));
+        let both = Condition::All(vec![equals, contains].into());
+        let late = Condition::TimedOut(true);
+        let any = Condition::Any(vec![both, late].into());
+        let node = &samples::single().body.nodes[0];
+        assert_eq!(
+            guard(node, &Guard::When(any.clone())),
+            "(status = 200 and body contains ok) or timeout"
+        );
+        assert_eq!(
+            guard(
+                node,
+                &Guard::When(Condition::None(vec![Condition::Success(true)].into()))
+            ),
+            "not success"
+        );
+    }
+
+    #[test]
+    fn a_condition_nested_without_end_is_cut_off() {
+        let mut test = Condition::Always;
+        for _ in 0..200 {
+            test = Condition::None(vec![test].into());
+        }
+        let node = &samples::single().body.nodes[0];
+        assert!(guard(node, &Guard::When(test)).ends_with('…'));
+    }
+
+    #[test]
+    fn a_tool_s_parameters_are_told_unless_they_only_pass_a_variable_on() {
+        let graph = samples::debugger();
+        assert_eq!(
+            excerpt(&graph, &graph.body.nodes[4]).as_deref(),
+            Some("await_output(pattern: USER_CMD:([lscq]), timeout: 60.0)")
+        );
     }
 }

@@ -63,7 +63,11 @@ fn body(out: &mut String, graph: &Graph, section: &Section, prefix: &str, indent
         let text = text(graph, node);
         let _ = writeln!(out, "{indent}{prefix}_{index}{open}\"{text}\"{close}");
     }
-    let ends = section.arrows.iter().map(|arrow| arrow.to).chain(section.entry);
+    let ends = section
+        .arrows
+        .iter()
+        .map(|arrow| arrow.to)
+        .chain(section.entry);
     if ends.into_iter().any(|to| to == Goal::End) || section.body.nodes.is_empty() {
         let _ = writeln!(out, "{indent}{prefix}_end([\"end\"])");
     }
@@ -95,10 +99,9 @@ fn body(out: &mut String, graph: &Graph, section: &Section, prefix: &str, indent
 fn text(graph: &Graph, node: &Node) -> String {
     let id = escaped(&label::elide(&label::id(node), LONGEST));
     let mut text = format!("<b>{id}</b> {}", node.kind.word());
-    for line in [label::excerpt(graph, node), label::note(graph, node)] {
-        if let Some(line) = line {
-            let _ = write!(text, "<br/>{}", escaped(&label::elide(&line, LONGEST)));
-        }
+    let lines = [label::excerpt(graph, node), label::note(graph, node)];
+    for line in lines.iter().flatten() {
+        let _ = write!(text, "<br/>{}", escaped(&label::elide(line, LONGEST)));
     }
     text
 }
@@ -189,11 +192,14 @@ mod tests {
     fn tasks_and_failure_steps_are_subgraphs() {
         let picture = mermaid(&samples::fans());
         assert!(picture.contains("  subgraph task0[\"task review_file"));
-        assert!(picture.contains("  subgraph task0_failed[\"when it fails"));
+        assert!(picture.contains("  subgraph task0_failed[\"when review_file fails"));
         assert!(picture.contains("  subgraph failed[\"when a step fails"));
         assert!(picture.contains("  n_3 -. each item .-> task0\n"));
         let opened = picture.matches("subgraph ").count();
-        assert_eq!(picture.lines().filter(|line| line.trim() == "end").count(), opened);
+        assert_eq!(
+            picture.lines().filter(|line| line.trim() == "end").count(),
+            opened
+        );
     }
 
     #[test]
@@ -201,7 +207,10 @@ mod tests {
         let picture = mermaid(&samples::hostile());
         for line in picture.lines() {
             assert_eq!(line.matches('"').count() % 2, 0, "{line}");
-            let tags = line.replace("<b>", "").replace("</b>", "").replace("<br/>", "");
+            let tags = line
+                .replace("<b>", "")
+                .replace("</b>", "")
+                .replace("<br/>", "");
             assert!(!tags.contains('<'), "{line}");
             assert!(!line.contains("%%") && !line.contains('`'), "{line}");
         }

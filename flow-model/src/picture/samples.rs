@@ -1,5 +1,8 @@
 //! Graphs to draw, built by hand.
-#![allow(clippy::unwrap_used, reason = "a sample that cannot be built is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a sample that cannot be built is a failed test"
+)]
 
 use std::borrow::Cow;
 
@@ -178,7 +181,8 @@ impl Draft {
 
     /// An arrow from the node added last.
     pub(super) fn to(mut self, guard: Guard, id: &str) -> Self {
-        self.arrows.push((self.nodes.len() - 1, guard, id.to_owned()));
+        self.arrows
+            .push((self.nodes.len() - 1, guard, id.to_owned()));
         self
     }
 
@@ -198,7 +202,11 @@ impl Draft {
             self.nodes[from].edges.to_mut().push(Edge { guard, to });
         }
         Body {
-            entry: if self.nodes.is_empty() { Target::Complete } else { Target::Node(0) },
+            entry: if self.nodes.is_empty() {
+                Target::Complete
+            } else {
+                Target::Node(0)
+            },
             nodes: self.nodes.into(),
         }
     }
@@ -263,7 +271,9 @@ pub(super) fn empty() -> Graph {
 }
 
 pub(super) fn single() -> Graph {
-    let body = Draft::default().node("hello", shell("echo hello")).then("end");
+    let body = Draft::default()
+        .node("hello", shell("echo hello"))
+        .then("end");
     graph("hello", "Says hello.", body.body())
 }
 
@@ -283,19 +293,34 @@ pub(super) fn linear() -> Graph {
         .then("test")
         .node("test", shell("cargo test --workspace"))
         .then("confirm")
-        .node("confirm", prompt("Everything is green. Publish {{ inputs.version }} now?"))
+        .node(
+            "confirm",
+            prompt("Everything is green. Publish {{ inputs.version }} now?"),
+        )
         .when("inputs.interactive")
         .then("publish")
         .to(Guard::Skip, "publish")
-        .node("publish", tool("registry.publish", &[("version", "{{ inputs.version }}")]))
+        .node(
+            "publish",
+            tool("registry.publish", &[("version", "{{ inputs.version }}")]),
+        )
         .then("end");
-    graph("release", "Builds, tests and publishes one version.", body.body())
+    graph(
+        "release",
+        "Builds, tests and publishes one version.",
+        body.body(),
+    )
 }
 
 /// The interactive debugger: thirteen states, three ways back.
 pub(super) fn debugger() -> Graph {
     let success = || Guard::When(Condition::Success(true));
-    let send = |input: &str| tool("send_input", &[("session_id", "{session_id}"), ("input_text", input)]);
+    let send = |input: &str| {
+        tool(
+            "send_input",
+            &[("session_id", "{session_id}"), ("input_text", input)],
+        )
+    };
     let awaits = |pattern: &str, timeout: &str| {
         let parameters = [
             ("session_id", "{session_id}"),
@@ -418,14 +443,20 @@ pub(super) fn fans() -> Graph {
         .to(Guard::Failure, "ask")
         .node("ask", prompt("Some reviews failed. Go on?"))
         .then("summarise")
-        .node("summarise", delegate("writer", "Summarise all reviews on one page"))
+        .node(
+            "summarise",
+            delegate("writer", "Summarise all reviews on one page"),
+        )
         .then("notify")
         .node("notify", fan_out("state.reviewers", 1))
         .then("end");
     let review = Draft::default()
         .node("read", shell("cat {{ item }}"))
         .then("judge")
-        .node("judge", delegate("reviewer", "Review this file for security and clarity"))
+        .node(
+            "judge",
+            delegate("reviewer", "Review this file for security and clarity"),
+        )
         .then("severe")
         .node("severe", condition("result.severity > 7"))
         .to(Guard::Then, "ticket")
@@ -437,7 +468,11 @@ pub(super) fn fans() -> Graph {
     let notify = Draft::default()
         .node("mail", tool("mail.send", &[("to", "{{ item.address }}")]))
         .then("end");
-    let mut reviewing = task("review_file", "Reads one file and reviews it.", review.body());
+    let mut reviewing = task(
+        "review_file",
+        "Reads one file and reviews it.",
+        review.body(),
+    );
     reviewing.on_error = Some(TaskError {
         returns: true,
         body: Draft::default()
@@ -450,7 +485,11 @@ pub(super) fn fans() -> Graph {
         "Reviews every file with its own agent and tells the reviewers.",
         body.body(),
     );
-    graph.tasks = vec![reviewing, task("notify_one", "Sends one mail.", notify.body())].into();
+    graph.tasks = vec![
+        reviewing,
+        task("notify_one", "Sends one mail.", notify.body()),
+    ]
+    .into();
     graph.on_error.action = ErrorAction::CheckpointAndFail;
     graph.on_error.body = Draft::default()
         .node("save_log", shell("cp run.log /var/log/review/"))
@@ -477,7 +516,10 @@ pub(super) fn large() -> Graph {
             "verify".to_owned()
         };
         draft = draft
-            .node(&id("check"), condition(&format!("'{region}' in inputs.regions")))
+            .node(
+                &id("check"),
+                condition(&format!("'{region}' in inputs.regions")),
+            )
             .to(Guard::Then, &id("lock"))
             .to(Guard::Else, &next)
             .node(&id("lock"), tool("lock.take", &[("name", region)]))
@@ -486,31 +528,59 @@ pub(super) fn large() -> Graph {
             .to(Guard::Failure, "abort")
             .node(&id("wait"), wait(60))
             .then(&id("lock"))
-            .node(&id("upload"), shell(&format!("rsync -a dist/ {region}.example.org:/srv/app/next/")))
+            .node(
+                &id("upload"),
+                shell(&format!(
+                    "rsync -a dist/ {region}.example.org:/srv/app/next/"
+                )),
+            )
             .then(&id("migrate"))
             .to(Guard::Failure, &id("undo"))
-            .node(&id("migrate"), shell("./manage migrate --plan && ./manage migrate"))
+            .node(
+                &id("migrate"),
+                shell("./manage migrate --plan && ./manage migrate"),
+            )
             .then(&id("switch"))
             .to(Guard::Failure, &id("undo"))
             .node(&id("switch"), shell("ln -sfn next current"))
             .then(&id("probe"))
-            .node(&id("probe"), tool("http.get", &[("url", &format!("https://{region}.example.org/health"))]))
-            .to(Guard::When(Condition::FieldEquals(Cow::Borrowed("status"), text("200"))), &id("unlock"))
-            .to(Guard::Judged(Cow::Borrowed("the service only needs more time")), &id("probe"))
+            .node(
+                &id("probe"),
+                tool(
+                    "http.get",
+                    &[("url", &format!("https://{region}.example.org/health"))],
+                ),
+            )
+            .to(
+                Guard::When(Condition::FieldEquals(Cow::Borrowed("status"), text("200"))),
+                &id("unlock"),
+            )
+            .to(
+                Guard::Judged(Cow::Borrowed("the service only needs more time")),
+                &id("probe"),
+            )
             .to(Guard::Always, &id("undo"))
             .node(&id("undo"), shell("ln -sfn previous current"))
             .then(&id("unlock"))
             .node(&id("unlock"), tool("lock.release", &[("name", region)]))
             .then(&next);
     }
-    draft = draft.node("verify", delegate("tester", "Try the main journeys in every region")).then("verdict");
+    draft = draft
+        .node(
+            "verify",
+            delegate("tester", "Try the main journeys in every region"),
+        )
+        .then("verdict");
     draft = draft
         .node("verdict", condition("result.passed"))
         .to(Guard::Then, "announce")
         .to(Guard::Else, "abort")
         .node("announce", prompt("Version {{ inputs.version }} is live."))
         .then("end")
-        .node("abort", prompt("The roll-out stopped. Somebody has to look."))
+        .node(
+            "abort",
+            prompt("The roll-out stopped. Somebody has to look."),
+        )
         .then("clean_up")
         .node("clean_up", shell("make undeploy"))
         .then("end");
@@ -520,7 +590,9 @@ pub(super) fn large() -> Graph {
     }
     for (index, id) in filler.iter().enumerate() {
         let next = filler.get(index + 1).map_or("end", String::as_str);
-        draft = draft.node(id, shell(&format!("audit --stage {index}"))).then(next);
+        draft = draft
+            .node(id, shell(&format!("audit --stage {index}")))
+            .then(next);
     }
     let mut graph = graph(
         "roll_out",
@@ -539,8 +611,14 @@ pub(super) fn large() -> Graph {
 pub(super) fn hostile() -> Graph {
     let long = "very_long_".repeat(60);
     let body = Draft::default()
-        .node("<script>alert(\"1\")</script>", shell("echo '<&>\"' && `id` ; %%{init}%% -->\n\nrm\t\0\u{7}"))
-        .to(Guard::Judged(Cow::Borrowed("]]> \"quoted\" | <b> & 'x'\n\u{202E}evil")), &long)
+        .node(
+            "<script>alert(\"1\")</script>",
+            shell("echo '<&>\"' && `id` ; %%{init}%% -->\n\nrm\t\0\u{7}"),
+        )
+        .to(
+            Guard::Judged(Cow::Borrowed("]]> \"quoted\" | <b> & 'x'\n\u{202E}evil")),
+            &long,
+        )
         .to(Guard::Failure, "👩‍👩‍👧 emoji 🚀")
         .node(&long, prompt(&"wide 漢字 ".repeat(40)))
         .then("שלום עולם")
@@ -552,7 +630,11 @@ pub(super) fn hostile() -> Graph {
         .then("\u{FEFF}end \u{0}\u{FFFE}")
         .node("\u{FEFF}end \u{0}\u{FFFE}", wait(1))
         .then("end");
-    let mut graph = graph("</title><svg onload=\"x\">", "a & b < c > d \"e\" 'f' ]]>", body.body());
+    let mut graph = graph(
+        "</title><svg onload=\"x\">",
+        "a & b < c > d \"e\" 'f' ]]>",
+        body.body(),
+    );
     graph.tasks = vec![task("\"]; end --> x", "\n\n", Body::EMPTY)].into();
     graph
 }

@@ -133,8 +133,12 @@ impl<'g> Section<'g> {
         match self.role {
             Role::Main => None,
             Role::Task(index) => {
-                let description = graph.tasks.get(index).and_then(|t| t.description.as_deref());
+                let description = graph
+                    .tasks
+                    .get(index)
+                    .and_then(|t| t.description.as_deref());
                 Some(Heading {
+                    title: format!("task {}", task(index)),
                     word: "task",
                     name: task(index),
                     text: label::clean(description.unwrap_or("")),
@@ -147,12 +151,14 @@ impl<'g> Section<'g> {
                     false => "then the task fails",
                 };
                 Some(Heading {
+                    title: format!("when {} fails", task(index)),
                     word: "when it fails",
-                    name: task(index),
+                    name: String::new(),
                     text: text.to_owned(),
                 })
             }
             Role::Failure => Some(Heading {
+                title: "when a step fails".to_owned(),
                 word: "when a step fails",
                 name: String::new(),
                 text: match graph.on_error.action {
@@ -169,9 +175,11 @@ impl<'g> Section<'g> {
 
 /// The title of a body that is not the run's own.
 pub(super) struct Heading {
+    /// What sort of body it is, and of which task.
+    title: String,
     /// What sort of body it is.
     pub(super) word: &'static str,
-    /// The task it belongs to, if any.
+    /// The name of the task it is, if any.
     pub(super) name: String,
     /// What it does or what comes after it.
     pub(super) text: String,
@@ -180,14 +188,10 @@ pub(super) struct Heading {
 impl Heading {
     /// The title on one line.
     pub(super) fn line(&self) -> String {
-        let mut line = self.word.to_owned();
-        if !self.name.is_empty() {
-            line = format!("{line} {}", self.name);
+        match self.text.is_empty() {
+            true => self.title.clone(),
+            false => format!("{} – {}", self.title, self.text),
         }
-        if !self.text.is_empty() {
-            line = format!("{line} – {}", self.text);
-        }
-        line
     }
 }
 
@@ -313,5 +317,60 @@ fn tone(guard: &Guard) -> Tone {
         | Guard::Done
         | Guard::When(_)
         | Guard::Judged(_) => Tone::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::samples::{self, Draft};
+
+    fn words(draft: Draft) -> Vec<(Goal, String, Tone)> {
+        let graph = samples::graph("g", "", draft.body());
+        let sketch = Sketch::new(&graph);
+        let arrows = sketch.sections[0].arrows.iter();
+        let arrows = arrows.filter(|arrow| arrow.from == 0);
+        arrows
+            .map(|arrow| (arrow.to, arrow.label.clone(), arrow.tone))
+            .collect()
+    }
+
+    fn step() -> Draft {
+        Draft::default().node("a", samples::shell("a"))
+    }
+
+    fn other(draft: Draft) -> Draft {
+        draft.node("b", samples::shell("b"))
+    }
+
+    #[test]
+    fn success_goes_without_saying_where_there_is_no_other_way() {
+        let arrows = words(other(step().then("b").to(Guard::Skip, "b")));
+        assert_eq!(arrows, [(Goal::Node(1), String::new(), Tone::Plain)]);
+    }
+
+    #[test]
+    fn success_is_said_where_there_is_another_way() {
+        let arrows = words(other(step().then("b").to(Guard::Failure, "end")));
+        let success = (Goal::Node(1), "success".to_owned(), Tone::Plain);
+        let failure = (Goal::End, "failure".to_owned(), Tone::Trouble);
+        assert_eq!(arrows, [success, failure]);
+    }
+
+    #[test]
+    fn what_remains_is_otherwise() {
+        let arrows = words(other(
+            step().to(Guard::Timeout, "end").to(Guard::Always, "b"),
+        ));
+        assert_eq!(
+            arrows[1],
+            (Goal::Node(1), "otherwise".to_owned(), Tone::Plain)
+        );
+    }
+
+    #[test]
+    fn a_return_leads_to_the_end() {
+        let arrows = words(Draft::default().node("a", samples::finish("1")));
+        assert_eq!(arrows, [(Goal::End, String::new(), Tone::Plain)]);
     }
 }

@@ -31,7 +31,11 @@ pub fn ascii(graph: &Graph) -> String {
     let sketch = Sketch::new(graph);
     let mut lines = Vec::new();
     let version = graph.version.as_deref().map(label::clean);
-    let title = format!("{} {}", label::clean(&graph.name), version.unwrap_or_default());
+    let title = format!(
+        "{} {}",
+        label::clean(&graph.name),
+        version.unwrap_or_default()
+    );
     lines.push(elide(title.trim(), WIDTH));
     let about = label::clean(graph.description.as_deref().unwrap_or(""));
     lines.extend(wrapped(&about));
@@ -70,7 +74,11 @@ fn wrapped(text: &str) -> Vec<String> {
 
 fn outline(lines: &mut Vec<String>, graph: &Graph, section: &Section) {
     let order = Order::new(section);
-    let widest = section.body.nodes.iter().map(|node| columns(&label::id(node)));
+    let widest = section
+        .body
+        .nodes
+        .iter()
+        .map(|node| columns(&label::id(node)));
     let mut outline = Outline {
         lines,
         graph,
@@ -93,7 +101,11 @@ fn outline(lines: &mut Vec<String>, graph: &Graph, section: &Section) {
         None => {}
     }
     outline.tell_later();
-    let rest = order.roots.iter().chain(&order.joins[outline.nodes.len()]).copied();
+    let rest = order
+        .roots
+        .iter()
+        .chain(&order.joins[outline.nodes.len()])
+        .copied();
     for root in rest.chain(0..outline.nodes.len()) {
         if !outline.told[root] {
             outline.lines.push(String::new());
@@ -233,7 +245,11 @@ impl Outline<'_> {
 
     /// Goes on with an arrow on the same level. Returns the node to tell of next, if any.
     fn follow(&mut self, arrow: &Arrow, prefix: &str, waiting: &mut Vec<usize>) -> Option<usize> {
-        let bar = if arrow.tone == Tone::Plain { '│' } else { '╎' };
+        let bar = if arrow.tone == Tone::Plain {
+            '│'
+        } else {
+            '╎'
+        };
         let next = match arrow.to {
             Goal::End => None,
             Goal::Node(to) => match self.inline(arrow) {
@@ -280,7 +296,8 @@ impl Outline<'_> {
 
     fn jump(&mut self, arrow: &Arrow, prefix: &str, corner: char) {
         let text = self.branch_text(arrow);
-        self.lines.push(elide(&format!("{prefix}{corner}{text}"), WIDTH));
+        self.lines
+            .push(elide(&format!("{prefix}{corner}{text}"), WIDTH));
     }
 
     /// A branch that only says where it leads.
@@ -309,11 +326,15 @@ impl Outline<'_> {
         let gap = " ".repeat(self.id_width.saturating_sub(columns(&id)));
         let excerpt = label::excerpt(self.graph, this).unwrap_or_default();
         let word = this.kind.word();
-        let line = format!("{prefix}{} {id}{gap}  {word:<9}  {excerpt}", glyph(&this.kind));
+        let line = format!(
+            "{prefix}{} {id}{gap}  {word:<9}  {excerpt}",
+            glyph(&this.kind)
+        );
         self.lines.push(elide(&line, WIDTH));
         if let Some(note) = label::note(self.graph, this) {
             let bar = if arrows.is_empty() { ' ' } else { '│' };
-            self.lines.push(elide(&format!("{prefix}{bar}   {note}"), WIDTH));
+            self.lines
+                .push(elide(&format!("{prefix}{bar}   {note}"), WIDTH));
         }
     }
 }

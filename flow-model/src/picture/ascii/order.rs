@@ -115,7 +115,10 @@ fn walk(arrows: &[Vec<&Arrow>], entry: Option<usize>) -> (Vec<usize>, Vec<usize>
                 Goal::End => None,
             });
             let mut nodes: Vec<usize> = nodes.collect();
-            let trouble = list.iter().filter(|arrow| arrow.tone == Tone::Trouble).count();
+            let trouble = list
+                .iter()
+                .filter(|arrow| arrow.tone == Tone::Trouble)
+                .count();
             let trouble = trouble.min(nodes.len());
             nodes[trouble..].reverse();
             nodes

@@ -72,7 +72,12 @@ fn description(page: &Page) -> String {
     };
     parts.push(format!("A workflow of {main} {noun}."));
     if !page.graph.tasks.is_empty() {
-        let names: Vec<String> = page.graph.tasks.iter().map(|task| clean(&task.name)).collect();
+        let names: Vec<String> = page
+            .graph
+            .tasks
+            .iter()
+            .map(|task| clean(&task.name))
+            .collect();
         parts.push(format!("Tasks: {}.", names.join(", ")));
     }
     parts.join(" ")
@@ -183,7 +188,10 @@ fn node(out: &mut String, face: &Face, at: Point) {
         face.look.class,
         xml(&face.details)
     );
-    let below = Point { x: at.x, y: at.y + 2.0 };
+    let below = Point {
+        x: at.x,
+        y: at.y + 2.0,
+    };
     for (class, at) in [("shade", below), ("card", at)] {
         match face.shape {
             Shape::Box => rect(out, class, at, width, height, 10.0),
@@ -196,7 +204,14 @@ fn node(out: &mut String, face: &Face, at: Point) {
         x: at.x + face.indent(),
         y: at.y + (height - ICON) / 2.0,
     };
-    rect(out, "tile", icon, ICON, ICON, if face.shape == Shape::Pill { 14.0 } else { 8.0 });
+    rect(
+        out,
+        "tile",
+        icon,
+        ICON,
+        ICON,
+        if face.shape == Shape::Pill { 14.0 } else { 8.0 },
+    );
     let _ = writeln!(
         out,
         "<path class=\"icon\" transform=\"translate({} {})\" d=\"{}\"/>",
@@ -255,7 +270,11 @@ fn hexagon(out: &mut String, class: &str, at: Point, width: f64, height: f64) {
 fn corner(path: &mut String, command: char, before: Point, at: Point, after: Point, radius: f64) {
     let towards = |from: Point, to: Point| {
         let length = (to.x - from.x).hypot(to.y - from.y);
-        let part = if length > 0.0 { (radius / length).min(0.5) } else { 0.0 };
+        let part = if length > 0.0 {
+            (radius / length).min(0.5)
+        } else {
+            0.0
+        };
         Point {
             x: from.x + (to.x - from.x) * part,
             y: from.y + (to.y - from.y) * part,

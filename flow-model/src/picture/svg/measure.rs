@@ -104,3 +104,32 @@ pub(super) fn wrap(text: &str, font: Font, size: f64, most: f64, lines: usize) -
     wrapped.retain(|line| !line.is_empty());
     wrapped
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_elided_text_is_never_wider_than_asked_for() {
+        for text in [
+            "a plain line of words",
+            "漢字漢字漢字",
+            "🚀🚀🚀🚀",
+            "WWWWWWWW",
+            "שלום עולם שלום",
+        ] {
+            for font in [Font::Sans, Font::Bold, Font::Mono] {
+                for most in [20.0, 45.0, 80.0] {
+                    let short = elide(text, font, 11.0, most);
+                    assert!(width(&short, font, 11.0) <= most, "{short}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_wrapped_between_words_and_elided_at_the_end() {
+        let lines = wrap("one two three four five six", Font::Mono, 10.0, 60.0, 2);
+        assert_eq!(lines, ["one two", "three fo…"]);
+    }
+}

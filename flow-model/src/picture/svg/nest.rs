@@ -233,7 +233,13 @@ impl Nest {
         for (index, arrow) in section.arrows.iter().enumerate() {
             let label = (!arrow.label.is_empty()).then_some(index);
             let from = Part::Node(arrow.from);
-            let thread = self.lead(from, self.home[arrow.from], far(arrow.to), arrow.tone, label);
+            let thread = self.lead(
+                from,
+                self.home[arrow.from],
+                far(arrow.to),
+                arrow.tone,
+                label,
+            );
             self.arrows.push(thread);
         }
         for &(node, task) in &section.fans {

@@ -3,11 +3,11 @@
 
 use super::face::Face;
 use super::layered::Point;
-use super::measure::{Font, width, wrap};
+use super::measure::{Font, elide, width, wrap};
 use super::nest::{Plan, Sizes, plan};
 use crate::graph::{Graph, Node};
 use crate::picture::label;
-use crate::picture::sketch::{Role, Section, Sketch};
+use crate::picture::sketch::{Goal, Role, Section, Sketch, Tone};
 
 /// Room around everything.
 const MARGIN: f64 = 36.0;
@@ -71,7 +71,7 @@ pub(super) struct Sheet<'g> {
 pub(super) struct Words {
     pub(super) text: String,
     pub(super) width: f64,
-    pub(super) tone: crate::picture::sketch::Tone,
+    pub(super) tone: Tone,
     /// Who it leads from and to, for those who point at it.
     pub(super) title: String,
 }
@@ -91,10 +91,10 @@ impl<'g> Sheet<'g> {
             .arrows
             .iter()
             .map(|arrow| {
-                let text = super::measure::elide(&arrow.label, Font::Sans, SAID, LABEL);
+                let text = elide(&arrow.label, Font::Sans, SAID, LABEL);
                 let to = match arrow.to {
-                    crate::picture::sketch::Goal::Node(to) => label::id(&nodes[to]),
-                    crate::picture::sketch::Goal::End => "end".to_owned(),
+                    Goal::Node(to) => label::id(&nodes[to]),
+                    Goal::End => "end".to_owned(),
                 };
                 let mut title = format!("{} → {to}", label::id(&nodes[arrow.from]));
                 if !arrow.label.is_empty() {
@@ -150,7 +150,7 @@ impl<'g> Page<'g> {
             .collect();
         let mut blocks = blocks(sketch, &sheets);
 
-        let name = super::measure::elide(&label::clean(&graph.name), Font::Bold, NAME_SIZE, ABOUT);
+        let name = elide(&label::clean(&graph.name), Font::Bold, NAME_SIZE, ABOUT);
         let version = graph.version.as_deref().map(label::clean);
         let version = version.filter(|version| !version.is_empty());
         let about = label::clean(graph.description.as_deref().unwrap_or(""));
@@ -162,7 +162,10 @@ impl<'g> Page<'g> {
             graph,
             width: 0.0,
             height: 0.0,
-            title: Point { x: MARGIN, y: MARGIN },
+            title: Point {
+                x: MARGIN,
+                y: MARGIN,
+            },
             name,
             version,
             about,
@@ -206,7 +209,10 @@ impl<'g> Page<'g> {
             }
             let mut under = bottom + BETWEEN;
             for block in below {
-                let at = Point { x: MARGIN, y: under };
+                let at = Point {
+                    x: MARGIN,
+                    y: under,
+                };
                 page.stand(block, &mut sheets, at);
                 under += block.height + BETWEEN;
             }
@@ -277,7 +283,9 @@ impl<'g> Page<'g> {
     /// Leads the ways out of fan-outs to the panels of their tasks. Returns the right bound.
     fn link(&mut self, blocks: &[Block], sheets: &[Sheet<'g>], left: f64, right: f64) -> f64 {
         let panel_of = |task: usize| {
-            let block = blocks.iter().position(|block| block.role == Role::Task(task))?;
+            let block = blocks
+                .iter()
+                .position(|block| block.role == Role::Task(task))?;
             let panel = self.panels.iter().filter(|panel| !panel.inner).nth(block)?;
             Some((block, panel.at, panel.width))
         };
@@ -322,9 +330,8 @@ impl<'g> Page<'g> {
 /// How many of the panels stand beside the run. The others are ones that no link leads to, and stand
 /// below it where that makes the page shorter.
 fn split(blocks: &[Block], run: f64) -> usize {
-    let height = |blocks: &[Block]| -> f64 {
-        blocks.iter().map(|block| block.height + BETWEEN).sum()
-    };
+    let height =
+        |blocks: &[Block]| -> f64 { blocks.iter().map(|block| block.height + BETWEEN).sum() };
     let mut split = blocks.len();
     while split > 0
         && blocks[split - 1].wish.is_none()
@@ -360,10 +367,9 @@ fn blocks(sketch: &Sketch, sheets: &[Sheet]) -> Vec<Block> {
         let plan = &sheets[index].plan;
         let inside = plan.width.max(220.0);
         let about = wrap(&heading.text, Font::Sans, SMALL, inside.max(260.0), 2);
-        let name = super::measure::elide(&heading.name, Font::Bold, HEADING, 280.0);
-        let title = width(heading.word, Font::Sans, SMALL)
-            + 8.0
-            + width(&name, Font::Bold, HEADING);
+        let name = elide(&heading.name, Font::Bold, HEADING, 280.0);
+        let title =
+            width(heading.word, Font::Sans, SMALL) + 8.0 + width(&name, Font::Bold, HEADING);
         let lines = about.iter().map(|line| width(line, Font::Sans, SMALL));
         let inside = lines.fold(plan.width.max(title), f64::max);
         let height = heading_height(&about) + plan.height + PADDING;

@@ -4,7 +4,7 @@
 //! set its own colours and a viewer without custom properties still shows the light ones.
 
 /// Names of custom properties with their light and dark values.
-const COLOURS: [(&str, &str, &str); 19] = [
+const COLOURS: [(&str, &str, &str); 20] = [
     ("paper", "#ffffff", "#0d1117"),
     ("card", "#ffffff", "#161b22"),
     ("ink", "#1f2328", "#e6edf3"),
@@ -24,6 +24,7 @@ const COLOURS: [(&str, &str, &str); 19] = [
     ("rose", "#be185d", "#f47fb2"),
     ("cyan", "#0e7490", "#39c5db"),
     ("violet", "#6d3fc4", "#b794f6"),
+    ("indigo", "#4547c9", "#8f9cff"),
 ];
 
 /// The colours of kinds, by class.
@@ -31,23 +32,27 @@ const ACCENTS: [&str; 10] = [
     "teal", "blue", "amber", "orange", "green", "slate", "rose", "cyan", "violet", "indigo",
 ];
 
-const INDIGO: (&str, &str, &str) = ("indigo", "#4547c9", "#8f9cff");
+/// A selector, its coloured properties, and everything else about it.
+type Rule = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
 
 /// The style sheet of a picture.
 pub(super) fn sheet() -> String {
     let mut css = String::new();
-    let all = || COLOURS.iter().chain([&INDIGO]);
     css.push_str(".flow-picture{");
-    for (name, light, _) in all() {
+    for (name, light, _) in COLOURS {
         css.push_str(&format!("--{name}:{light};"));
     }
     css.push_str("}\n@media (prefers-color-scheme:dark){.flow-picture{");
-    for (name, _, dark) in all() {
+    for (name, _, dark) in COLOURS {
         css.push_str(&format!("--{name}:{dark};"));
     }
     css.push_str("}}\n");
 
-    let rules: [(&str, &[(&str, &str)], &str); 20] = [
+    let rules: [Rule; 20] = [
         (
             "text",
             &[("fill", "ink")],
@@ -66,8 +71,16 @@ pub(super) fn sheet() -> String {
             &[("fill", "soft")],
             "font-size:11px;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace",
         ),
-        (".note", &[("fill", "soft")], "font-size:10.5px;font-style:italic"),
-        (".card", &[("fill", "card"), ("stroke", "rule")], "stroke-width:1.25"),
+        (
+            ".note",
+            &[("fill", "soft")],
+            "font-size:10.5px;font-style:italic",
+        ),
+        (
+            ".card",
+            &[("fill", "card"), ("stroke", "rule")],
+            "stroke-width:1.25",
+        ),
         (".shade", &[], "fill:#000;fill-opacity:.05"),
         (".tile", &[], "fill:currentColor;fill-opacity:.12"),
         (
@@ -80,9 +93,17 @@ pub(super) fn sheet() -> String {
             &[("fill", "green"), ("stroke", "green")],
             "fill-opacity:.045;stroke-opacity:.28;stroke-width:1",
         ),
-        (".panel", &[("fill", "panel"), ("stroke", "rule")], "stroke-width:1.25"),
+        (
+            ".panel",
+            &[("fill", "panel"), ("stroke", "rule")],
+            "stroke-width:1.25",
+        ),
         (".mark", &[("fill", "ink")], ""),
-        (".ring", &[("fill", "paper"), ("stroke", "ink")], "stroke-width:1.75"),
+        (
+            ".ring",
+            &[("fill", "paper"), ("stroke", "ink")],
+            "stroke-width:1.75",
+        ),
         (".tag", &[("fill", "paper")], "fill-opacity:.94"),
     ];
     for (selector, colours, rest) in rules {
@@ -109,7 +130,10 @@ pub(super) fn sheet() -> String {
         ));
     }
     for accent in ACCENTS {
-        css.push_str(&format!(".flow-picture .{accent}{{{}}}\n", paint("color", accent)));
+        css.push_str(&format!(
+            ".flow-picture .{accent}{{{}}}\n",
+            paint("color", accent)
+        ));
     }
     css
 }
@@ -117,7 +141,6 @@ pub(super) fn sheet() -> String {
 fn paint(property: &str, name: &str) -> String {
     let light = COLOURS
         .iter()
-        .chain([&INDIGO])
         .find(|(known, ..)| *known == name)
         .map_or("#000", |(_, light, _)| light);
     format!("{property}:{light};{property}:var(--{name});")

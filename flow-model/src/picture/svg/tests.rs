@@ -7,10 +7,11 @@ use super::page::{Page, TAG_HEIGHT};
 use super::svg;
 use crate::graph::{Body, Graph, Guard, Target};
 use crate::picture::samples;
-use crate::picture::sketch::Sketch;
+use crate::picture::sketch::{Goal, Sketch};
 
 /// A rectangle with what it is.
 #[derive(Debug)]
+#[expect(dead_code, reason = "`what` is for the message of a failed test")]
 struct Frame {
     what: String,
     left: f64,
@@ -85,7 +86,12 @@ fn labels(page: &Page) -> Vec<Frame> {
                     x: at.x - words.width / 2.0,
                     y: at.y - TAG_HEIGHT / 2.0,
                 };
-                frames.push(Frame::new(words.title.clone(), corner, words.width, TAG_HEIGHT));
+                frames.push(Frame::new(
+                    words.title.clone(),
+                    corner,
+                    words.width,
+                    TAG_HEIGHT,
+                ));
             }
         }
     }
@@ -104,7 +110,9 @@ fn ways(page: &Page) -> Vec<Vec<Point>> {
 }
 
 fn every_graph() -> Vec<(String, Graph)> {
-    let named = samples::all().into_iter().map(|(name, graph)| (name.to_owned(), graph));
+    let named = samples::all()
+        .into_iter()
+        .map(|(name, graph)| (name.to_owned(), graph));
     let random = (0..200).map(|seed| (format!("random {seed}"), samples::random(seed)));
     named.chain(random).collect()
 }
@@ -167,10 +175,8 @@ fn every_arrow_joins_the_boxes_it_is_about() {
                 assert!((first.y - from.y - face.height).abs() < 0.1, "{name}");
                 assert!((from.x..=from.x + face.width).contains(&first.x), "{name}");
                 let (to, width) = match arrow.to {
-                    crate::picture::sketch::Goal::Node(to) => {
-                        (sheet.plan.nodes[to], sheet.faces[to].width)
-                    }
-                    crate::picture::sketch::Goal::End => (sheet.plan.end.unwrap(), MARK),
+                    Goal::Node(to) => (sheet.plan.nodes[to], sheet.faces[to].width),
+                    Goal::End => (sheet.plan.end.unwrap(), MARK),
                 };
                 assert!((last.y - to.y).abs() < 0.1, "{name}");
                 assert!((to.x..=to.x + width).contains(&last.x), "{name}");
@@ -196,7 +202,12 @@ fn no_label_covers_a_label_or_a_box() {
 fn everything_is_on_the_page() {
     for (name, graph) in every_graph() {
         let page = Page::new(&Sketch::new(&graph));
-        let sheet = Frame::new("page".to_owned(), Point { x: 0.0, y: 0.0 }, page.width, page.height);
+        let sheet = Frame::new(
+            "page".to_owned(),
+            Point { x: 0.0, y: 0.0 },
+            page.width,
+            page.height,
+        );
         for frame in boxes(&page).iter().chain(&labels(&page)) {
             assert!(sheet.holds(frame), "{name}: {frame:?}");
         }
@@ -215,7 +226,12 @@ fn a_loop_s_panel_holds_its_nodes_and_no_others() {
     let frame = |id: &str| {
         let index = usize::from(graph.body.find(id).unwrap());
         let face = &sheet.faces[index];
-        Frame::new(id.to_owned(), sheet.plan.nodes[index], face.width, face.height)
+        Frame::new(
+            id.to_owned(),
+            sheet.plan.nodes[index],
+            face.width,
+            face.height,
+        )
     };
     let panels: Vec<Frame> = sheet
         .plan
@@ -282,13 +298,9 @@ fn a_node_s_details_are_there_for_who_points_at_it() {
 }
 
 #[test]
-fn a_thousand_nodes_are_drawn_in_good_time() {
-    let started = std::time::Instant::now();
-    let graph = chain(1_000);
-    let picture = svg(&graph);
-    assert!(picture.matches("class=\"node ").count() == 1_000);
-    // Generous, for a build without optimisation on a busy machine.
-    assert!(started.elapsed().as_secs() < 20);
+fn a_thousand_nodes_with_long_ways_and_ways_back_are_drawn() {
+    let picture = svg(&chain(1_000));
+    assert_eq!(picture.matches("class=\"node ").count(), 1_000);
 }
 
 #[test]

@@ -157,7 +157,12 @@ impl Order<'_> {
         let is_item = |vertex: usize| rows.vertices[vertex].role == Role::Item;
         let (mut swapped, mut kept) = (0, 0);
         for row in &self.rows {
-            let items: Vec<usize> = row.iter().copied().filter(|&v| is_item(v)).take(60).collect();
+            let items: Vec<usize> = row
+                .iter()
+                .copied()
+                .filter(|&v| is_item(v))
+                .take(60)
+                .collect();
             for (at, left) in items.iter().enumerate() {
                 let after = items[at + 1..].iter().filter(|&right| left < right).count();
                 kept += after;
@@ -259,7 +264,9 @@ impl Order<'_> {
     }
 
     fn crossings(&self) -> usize {
-        (1..self.rows.len()).map(|row| self.crossings_above(row)).sum()
+        (1..self.rows.len())
+            .map(|row| self.crossings_above(row))
+            .sum()
     }
 
     /// Counts inversions with a binary indexed tree.

@@ -78,7 +78,11 @@ fn positions(rows: &Rows, lines: &[Vec<usize>], mirrored: bool) -> Vec<usize> {
     let mut at = vec![0; rows.vertices.len()];
     for line in lines {
         for (index, &vertex) in line.iter().enumerate() {
-            at[vertex] = if mirrored { line.len() - 1 - index } else { index };
+            at[vertex] = if mirrored {
+                line.len() - 1 - index
+            } else {
+                index
+            };
         }
     }
     at
@@ -138,7 +142,11 @@ impl Side<'_> {
         let mut aligned = vec![false; count];
         let mut shift = vec![0.0; count];
         for step in 1..self.lines.len() {
-            let row = if self.down { step } else { self.lines.len() - 1 - step };
+            let row = if self.down {
+                step
+            } else {
+                self.lines.len() - 1 - step
+            };
             let mut free = 0;
             for vertex in self.line(row) {
                 for (other, wire) in self.medians(vertex, &at) {
@@ -246,11 +254,13 @@ pub(super) fn travel(rows: &Rows, centres: &[f64]) -> f64 {
 fn combine(rows: &Rows, lines: &[Vec<usize>], results: &[(Vec<f64>, bool)]) -> Vec<f64> {
     let placed: Vec<usize> = lines.iter().flatten().copied().collect();
     let bounds = |places: &[f64]| {
-        placed.iter().fold((f64::MAX, f64::MIN), |(low, high), &vertex| {
-            let half = rows.vertices[vertex].width / 2.0;
-            let x = places[vertex];
-            (low.min(x - half), high.max(x + half))
-        })
+        placed
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(low, high), &vertex| {
+                let half = rows.vertices[vertex].width / 2.0;
+                let x = places[vertex];
+                (low.min(x - half), high.max(x + half))
+            })
     };
     let all: Vec<(f64, f64)> = results.iter().map(|(places, _)| bounds(places)).collect();
     let narrowest = all

@@ -45,9 +45,9 @@ pub(super) fn ranks(diagram: &Diagram, back: &[bool]) -> Vec<usize> {
         .map(|item| ranks[item] + 1)
         .max()
         .unwrap_or(0);
-    for item in 0..count {
-        if diagram.items[item].rank == Rank::Last {
-            ranks[item] = lowest;
+    for (item, rank) in diagram.items.iter().zip(&mut ranks) {
+        if item.rank == Rank::Last {
+            *rank = lowest;
         }
     }
 

@@ -59,9 +59,17 @@ enum Hop {
     /// Out at the bottom of a box and up again beside it.
     Under { gap: usize, item: usize, to: usize },
     /// Over a box and into it from above.
-    Over { gap: usize, from: usize, item: usize },
+    Over {
+        gap: usize,
+        from: usize,
+        item: usize,
+    },
     /// Out at the bottom of a box and away to the right.
-    Side { gap: usize, item: usize, link: usize },
+    Side {
+        gap: usize,
+        item: usize,
+        link: usize,
+    },
 }
 
 impl Hop {
@@ -92,10 +100,18 @@ fn hops(rows: &Rows, link: usize) -> impl Iterator<Item = Hop> + '_ {
             Hop::Down { gap, from, to }
         } else if index == 0 {
             let gap = row(from);
-            Hop::Under { gap, item: from, to }
+            Hop::Under {
+                gap,
+                item: from,
+                to,
+            }
         } else if index + 2 == chain.len() {
             let gap = row(to) - 1;
-            Hop::Over { gap, from, item: to }
+            Hop::Over {
+                gap,
+                from,
+                item: to,
+            }
         } else {
             let gap = row(to);
             Hop::Up { gap, from, to }
@@ -194,7 +210,11 @@ fn spread<K: Copy>(left: f64, width: f64, inset: f64, wishes: &mut [Wish<K>]) ->
     wishes.sort_by(|a, b| a.1.total_cmp(&b.1));
     let middle = left + width / 2.0;
     let (low, high) = (left + inset, left + width - inset);
-    let (low, high) = if low < high { (low, high) } else { (middle, middle) };
+    let (low, high) = if low < high {
+        (low, high)
+    } else {
+        (middle, middle)
+    };
     let count = wishes.len();
     let step = PORT.min((high - low) / (count.max(2) - 1) as f64);
     let is_straight = |wish: &Wish<K>| wish.2.is_some() || (low..=high).contains(&wish.1);
@@ -296,7 +316,11 @@ impl Gaps {
                     Hop::Up { .. } if straight => continue,
                     Hop::Down { from, to, .. } => {
                         let shared = rows.vertices[to].role != Role::Item;
-                        (Mate::Vertex(if shared { to } else { from }), &[start], &[end])
+                        (
+                            Mate::Vertex(if shared { to } else { from }),
+                            &[start],
+                            &[end],
+                        )
                     }
                     Hop::Up { to, .. } => (Mate::Vertex(to), &[end], &[start]),
                     Hop::Under { to, .. } => (Mate::Vertex(to), &[start, end], &[]),
@@ -307,7 +331,14 @@ impl Gaps {
                 if last.insert((hop.gap(), key, start.to_bits()), ()).is_some() {
                     continue;
                 }
-                gaps.add(hop.gap(), key, tops, bottoms, start.min(end), start.max(end));
+                gaps.add(
+                    hop.gap(),
+                    key,
+                    tops,
+                    bottoms,
+                    start.min(end),
+                    start.max(end),
+                );
             }
         }
         gaps
@@ -386,7 +417,9 @@ fn top_down(nets: &[Net]) -> Vec<usize> {
     };
     let mut sorted = Vec::with_capacity(count);
     while !order.is_empty() {
-        let best = (0..order.len()).rev().max_by_key(|&at| total(order[at], &order));
+        let best = (0..order.len())
+            .rev()
+            .max_by_key(|&at| total(order[at], &order));
         let Some(best) = best else { break };
         sorted.push(order.remove(best));
     }
@@ -484,7 +517,9 @@ fn points(
     }
     if let (Head::Item(item), Some(x)) = (diagram.links[link].to, end) {
         // A hop that counts as straight may be off by less than anyone sees.
-        let x = points.last().map_or(x, |last| if (last.x - x).abs() < SAME { last.x } else { x });
+        let x = points
+            .last()
+            .map_or(x, |last| if (last.x - x).abs() < SAME { last.x } else { x });
         let y = levels.tops[rows.vertices[item].row];
         push(&mut points, Point { x, y });
     }

@@ -101,13 +101,22 @@ impl<'r> Bench<'r> {
             Some(_) | None => 0.0,
         };
         let fixed = wire.upper_port != 0.0 || wire.lower_port != 0.0;
-        let room = if fixed { 0.0 } else { reach(wire.upper, &self.below) + reach(wire.lower, &self.above) };
-        if off.abs() <= room { 0.0 } else { off - room.copysign(off) }
+        let room = if fixed {
+            0.0
+        } else {
+            reach(wire.upper, &self.below) + reach(wire.lower, &self.above)
+        };
+        if off.abs() <= room {
+            0.0
+        } else {
+            off - room.copysign(off)
+        }
     }
 
-    /// The vertex with everything that is in one straight line with it.
-    fn block(&self, centres: &[f64], vertex: usize) -> Vec<usize> {
+    /// The vertex with everything that is in one straight line with it, marked as moving.
+    fn block(&mut self, centres: &[f64], vertex: usize) -> Vec<usize> {
         let mut block = vec![vertex];
+        self.moving[vertex] = true;
         let is_item = |vertex: usize| self.rows.vertices[vertex].role == Role::Item;
         let mut next = 0;
         while let Some(&vertex) = block.get(next) {
@@ -117,8 +126,8 @@ impl<'r> Bench<'r> {
                 let other = if upper == vertex { lower } else { upper };
                 let sole = (!is_item(upper) || self.below[upper] == 1)
                     && (!is_item(lower) || self.above[lower] == 1);
-                let joined = sole && self.bend(centres, wire).abs() < SAME;
-                if joined && !block.contains(&other) && block.len() < 400 {
+                if sole && !self.moving[other] && self.bend(centres, wire).abs() < SAME {
+                    self.moving[other] = true;
                     block.push(other);
                 }
             }
@@ -142,25 +151,23 @@ impl<'r> Bench<'r> {
         if self.rows.vertices[vertex].role == Role::Turn {
             return false;
         }
-        let block = self.block(centres, vertex);
-        let before = self.cost(centres, &block);
-        if before < 1e-9 {
+        let is_small = |bend: f64| (SAME..=SMALL).contains(&bend.abs());
+        let moves: Vec<f64> = self.wires[vertex]
+            .iter()
+            .map(|&wire| match self.rows.wires[wire].lower == vertex {
+                true => -self.bend(centres, wire),
+                false => self.bend(centres, wire),
+            })
+            .filter(|&by| is_small(by))
+            .collect();
+        if moves.is_empty() {
             return false;
         }
-        for &vertex in &block {
-            self.moving[vertex] = true;
-        }
+        let block = self.block(centres, vertex);
+        let before = self.cost(centres, &block);
         let mut best: Option<(f64, f64)> = None;
-        for &member in &block {
-            for &wire in &self.wires[member] {
-                let bend = self.bend(centres, wire);
-                if bend.abs() < SAME || bend.abs() > SMALL {
-                    continue;
-                }
-                let by = if self.rows.wires[wire].lower == member { -bend } else { bend };
-                if !self.fits(centres, &block, by) {
-                    continue;
-                }
+        for by in moves {
+            if self.fits(centres, &block, by) {
                 shift(centres, &block, by);
                 let cost = self.cost(centres, &block);
                 shift(centres, &block, -by);
@@ -180,7 +187,11 @@ impl<'r> Bench<'r> {
 
     fn fits(&self, centres: &[f64], block: &[usize], by: f64) -> bool {
         block.iter().all(|&vertex| {
-            let side = if by < 0.0 { self.left[vertex] } else { self.right[vertex] };
+            let side = if by < 0.0 {
+                self.left[vertex]
+            } else {
+                self.right[vertex]
+            };
             let Some(other) = side.filter(|&other| !self.moving[other]) else {
                 return true;
             };
