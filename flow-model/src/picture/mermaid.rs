@@ -31,6 +31,7 @@ pub fn mermaid(graph: &Graph) -> String {
         };
         let title = escaped(&label::elide(&heading.line(), LONGEST));
         let _ = writeln!(out, "  subgraph {prefix}[\"{title}\"]");
+        out.push_str("    direction TB\n");
         body(&mut out, graph, section, &prefix, "    ");
         out.push_str("  end\n");
     }
@@ -139,6 +140,8 @@ fn escaped(text: &str) -> String {
         };
         match (plain, char) {
             (true, _) => safe.push(char),
+            // Mermaid reads a backslash and an n as a line break even after entities.
+            (false, '\\') if after == 'n' => safe.push_str("#92;\u{200B}"),
             (false, '"') => safe.push_str("#quot;"),
             (false, '<') => safe.push_str("#lt;"),
             (false, '>') => safe.push_str("#gt;"),

@@ -607,6 +607,38 @@ pub(super) fn large() -> Graph {
     graph
 }
 
+/// A task that runs itself and another one, from inside a loop.
+pub(super) fn recursive() -> Graph {
+    let walk = Draft::default()
+        .node("list", shell("ls {{ item }}"))
+        .then("down")
+        .node("down", fan_out("state.folders", 0))
+        .then("files")
+        .node("files", fan_out("state.files", 1))
+        .then("end");
+    let hash = Draft::default()
+        .node("hash", shell("sha256sum {{ item }}"))
+        .then("end");
+    let body = Draft::default()
+        .node("again", repeat("state.changed", 5))
+        .to(Guard::Body, "walk")
+        .to(Guard::Done, "end")
+        .node("walk", fan_out("inputs.roots", 0))
+        .within("again")
+        .then("empty")
+        .to(Guard::Failure, "end")
+        .node("empty", each("state.nothing"))
+        .within("again")
+        .to(Guard::Done, "again");
+    let mut graph = graph("tree", "Hashes a tree until it rests.", body.body());
+    graph.tasks = vec![
+        task("walk_folder", "Goes down one folder.", walk.body()),
+        task("hash_file", "Hashes one file.", hash.body()),
+    ]
+    .into();
+    graph
+}
+
 /// Names and texts that try to break out of where they stand.
 pub(super) fn hostile() -> Graph {
     let long = "very_long_".repeat(60);
@@ -648,6 +680,7 @@ pub(super) fn all() -> Vec<(&'static str, Graph)> {
         ("debugger", debugger()),
         ("nested", nested()),
         ("fans", fans()),
+        ("recursive", recursive()),
         ("large", large()),
         ("hostile", hostile()),
     ]

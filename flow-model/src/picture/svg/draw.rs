@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use super::face::{Face, GUTTER, ICON, PADDING, POINT, Shape};
 use super::layered::Point;
-use super::measure::{Font, width};
 use super::nest::MARK;
-use super::page::{NAME_SIZE, Page, Panel, Sheet, TAG_HEIGHT};
+use super::page::{Page, Panel, Sheet, TAG_HEIGHT};
 use super::style;
 use crate::picture::label::{clean, xml};
 use crate::picture::sketch::Tone;
@@ -85,11 +84,8 @@ fn description(page: &Page) -> String {
 
 fn title(out: &mut String, page: &Page) {
     let Point { x, y } = page.title;
-    text(out, "name", x, y + 16.0, &page.name);
-    if let Some(version) = &page.version {
-        let after = x + self::width(&page.name, Font::Bold, NAME_SIZE) + 12.0;
-        text(out, "version", after, y + 16.0, version);
-    }
+    let version = page.version.as_deref().unwrap_or("");
+    pair(out, x, y + 16.0, ("name", &page.name), ("version", version));
     for (index, line) in page.about.iter().enumerate() {
         text(out, "about", x, y + 41.0 + index as f64 * 19.0, line);
     }
@@ -100,12 +96,9 @@ fn panel(out: &mut String, panel: &Panel) {
     rect(out, "panel", panel.at, panel.width, panel.height, 14.0);
     let left = x + 18.0;
     let first = y + 29.0;
-    if panel.name.is_empty() {
-        text(out, "heading", left, first, panel.word);
-    } else {
-        text(out, "small", left, first, panel.word);
-        let after = left + width(panel.word, Font::Sans, 11.0) + 8.0;
-        text(out, "heading", after, first, &panel.name);
+    match panel.name.as_str() {
+        "" => text(out, "heading", left, first, panel.word),
+        name => pair(out, left, first, ("small", panel.word), ("heading", name)),
     }
     for (index, line) in panel.about.iter().enumerate() {
         text(out, "small", left, first + 18.0 + index as f64 * 16.0, line);
@@ -364,6 +357,21 @@ fn text(out: &mut String, class: &str, x: f64, y: f64, text: &str) {
         number(x),
         number(y),
         xml(text)
+    );
+}
+
+/// Two texts beside each other, each with its class.
+fn pair(out: &mut String, x: f64, y: f64, first: (&str, &str), second: (&str, &str)) {
+    let _ = writeln!(
+        out,
+        "<text x=\"{}\" y=\"{}\"><tspan class=\"{}\">{}</tspan>\
+         <tspan class=\"{}\" dx=\"9\">{}</tspan></text>",
+        number(x),
+        number(y),
+        first.0,
+        xml(first.1),
+        second.0,
+        xml(second.1)
     );
 }
 

@@ -76,8 +76,8 @@ pub(super) struct Words {
     pub(super) title: String,
 }
 
-pub(super) const ABOUT_SIZE: f64 = 13.0;
-pub(super) const NAME_SIZE: f64 = 20.0;
+const ABOUT_SIZE: f64 = 13.0;
+const NAME_SIZE: f64 = 20.0;
 pub(super) const TAG_HEIGHT: f64 = TAG.1;
 const SMALL: f64 = 11.0;
 const HEADING: f64 = 13.0;
