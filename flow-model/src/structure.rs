@@ -207,9 +207,8 @@ impl Pass<'_> {
                     "state_schema",
                     "agents",
                 ]) => {}
-            (None, None)
-                if self.out.lost.mentions("steps")
-                    || self.out.lost.mentions("states") => {}
+            (None, None) if self.out.lost.mentions("steps") || self.out.lost.mentions("states") => {
+            }
             (None, None) => self.report(
                 Diagnostic::new(Code::MissingKey, start)
                     .message("the definition does nothing: `steps` or `states` is missing")
@@ -221,6 +220,7 @@ impl Pass<'_> {
     /// Keys of a map: known, given once, not in conflict, all there.
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
         let mut seen = Seen::default();
+        let mut meant: Vec<String> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.key.value.as_str();
             if let Some(first) = seen.before(entry) {
@@ -232,7 +232,7 @@ impl Pass<'_> {
                     Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
                     None => {
                         self.lose(entry.value.span);
-                        self.unknown_key(&entry.key, record);
+                        meant.extend(self.unknown_key(&entry.key, record));
                     }
                 }
                 continue;
@@ -258,11 +258,17 @@ impl Pass<'_> {
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
                 .any(|found| canonical(found) == key.name || covers(found, key));
-            if !given {
+            if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
         }
-        self.one_of(entries, record, at);
+        if !record
+            .one_of
+            .iter()
+            .any(|name| meant.iter().any(|m| m == name))
+        {
+            self.one_of(entries, record, at);
+        }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
         }
@@ -364,7 +370,8 @@ impl Pass<'_> {
         );
     }
 
-    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) {
+    /// Reports a key and says which one it probably is.
+    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) -> Option<String> {
         let canonical_first = record
             .all_keys()
             .filter(|k| k.instead == Instead::Canonical)
@@ -387,10 +394,13 @@ impl Pass<'_> {
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }
-        if let Some(near) = &finding.suggestion {
+        let near = finding.suggestion.clone();
+        if let Some(near) = &near {
             self.out.lost.name(near);
         }
         self.report(finding);
+        let meant = record.find(near.as_deref()?)?;
+        Some(canonical(meant).to_owned())
     }
 
     /// The source of something that the reader will not see.
@@ -398,7 +408,6 @@ impl Pass<'_> {
         let text = self.source.text().get(span.range()).unwrap_or_default();
         self.out.lost.text(text);
     }
-
 
     fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
         self.speaks(found.name);

@@ -696,12 +696,32 @@ static INNER_CONDITION: Type = Either(&[
 ]);
 
 static CONDITION_KEYS: [Key; 10] = [
-    key("success", &Bool, "The action succeeded (`true`), or failed or timed out (`false`)."),
-    key("timeout_occurred", &Bool, "The action timed out, or an await found nothing."),
-    key("pattern_match", &Regex, "Found in `match_text` or `screen_content`."),
+    key(
+        "success",
+        &Bool,
+        "The action succeeded (`true`), or failed or timed out (`false`).",
+    ),
+    key(
+        "timeout_occurred",
+        &Bool,
+        "The action timed out, or an await found nothing.",
+    ),
+    key(
+        "pattern_match",
+        &Regex,
+        "Found in `match_text` or `screen_content`.",
+    ),
     key("pattern_not_match", &Regex, "Found in neither."),
-    key("field_equals", &FIELD_VALUES, "Fields of the result that equal a value."),
-    key("field_contains", &FIELD_VALUES, "Fields of the result that contain a text."),
+    key(
+        "field_equals",
+        &FIELD_VALUES,
+        "Fields of the result that equal a value.",
+    ),
+    key(
+        "field_contains",
+        &FIELD_VALUES,
+        "Fields of the result that contain a text.",
+    ),
     key("expression", &Condition, "An expression that is true."),
     key("any", &CONDITIONS, "At least one holds."),
     key("all", &CONDITIONS, "Every one holds."),
