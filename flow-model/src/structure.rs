@@ -163,6 +163,16 @@ impl Pass<'_> {
     /// What holds for a document as a whole, beyond its keys one by one.
     fn document(&mut self, entries: &[Entry], start: Span) {
         let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        if let Some(entry) = find("initial_state")
+            && entry.value.entries().is_some()
+        {
+            self.report(
+                Diagnostic::new(Code::Deprecated, entry.key.span)
+                    .message("`initial_state` with a map is an older spelling of `state`")
+                    .label("older spelling")
+                    .help("write `state`"),
+            );
+        }
         let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
         match (find("steps"), find("states")) {
             (Some(steps), Some(states)) => self.report(
@@ -296,7 +306,7 @@ impl Pass<'_> {
                 Diagnostic::new(Code::MissingKey, at)
                     .message(format!(
                         "this {} has none of {}",
-                        record.name,
+                        record.noun(),
                         quoted(record.one_of.iter().copied())
                     ))
                     .help("give one of them"),
@@ -354,7 +364,11 @@ impl Pass<'_> {
     fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
         self.report(
             Diagnostic::new(Code::MissingKey, at)
-                .message(format!("`{}` is missing in this {}", key.name, record.name))
+                .message(format!(
+                    "`{}` is missing in this {}",
+                    key.name,
+                    record.noun()
+                ))
                 .label(format!("no `{}` here", key.name))
                 .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
         );
@@ -384,7 +398,7 @@ impl Pass<'_> {
         let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
             .message(format!(
                 "{} has no key `{}`",
-                article(record.name),
+                article(&record.noun()),
                 key.value
             ))
             .label("unknown key")
@@ -435,6 +449,7 @@ impl Pass<'_> {
             Type::Any | Type::Literal => self.duplicates_below(tree),
             Type::Null if tree.value == Value::Null => {}
             Type::Bool if matches!(tree.value, Value::Bool(_)) => {}
+            Type::True if tree.value == Value::Bool(true) => {}
             Type::Template | Type::Condition | Type::Regex if tree.as_str().is_some() => {}
             Type::Condition if matches!(tree.value, Value::Bool(_)) => {}
             Type::Text(pattern, max) if let Some(text) = tree.as_str() => {
@@ -489,6 +504,7 @@ impl Pass<'_> {
             },
             Type::Null
             | Type::Bool
+            | Type::True
             | Type::Template
             | Type::Condition
             | Type::Regex
@@ -730,6 +746,8 @@ impl Pass<'_> {
             "shell_command" => "shell` with `by: server",
             "agent_shell_command" => "shell` with `by: agent",
             "apply_hints" => "mcp_call` with `tool: apply_hints",
+            "include_workflow" => "call` with `shares_computed: true",
+            "parallel_foreach" => "foreach` with `agent: \"@task\"",
             _ => grammar::STEPS
                 .iter()
                 .find(|other| other.kind == step.kind && !other.alias)
@@ -851,7 +869,7 @@ fn fits(ty: &'static Type, tree: &Tree) -> bool {
     match ty {
         Type::Any | Type::Literal => true,
         Type::Null => tree.value == Value::Null,
-        Type::Bool => matches!(tree.value, Value::Bool(_)),
+        Type::Bool | Type::True => matches!(tree.value, Value::Bool(_)),
         Type::Condition => matches!(tree.value, Value::Str(_) | Value::Bool(_)),
         Type::Template | Type::Regex | Type::Text(..) | Type::Word(_) => tree.as_str().is_some(),
         Type::Int(..) | Type::Number(..) | Type::Millis(..) => number(tree).is_some(),
@@ -894,6 +912,7 @@ fn describe(ty: &'static Type) -> String {
         Type::Any | Type::Literal => "any value".to_owned(),
         Type::Null => "nothing".to_owned(),
         Type::Bool => "true or false".to_owned(),
+        Type::True => "only `true`".to_owned(),
         Type::Int(..) => "a whole number".to_owned(),
         Type::Number(..) => "a number".to_owned(),
         Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),

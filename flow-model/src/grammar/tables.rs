@@ -186,7 +186,12 @@ pub static DOCUMENT: Record = record(
             "Names and instructions of agents that `@name` delegation addresses.",
         ),
         key("tasks", &TASKS, "Steps that `foreach` runs once per item."),
-        form("sub_agent_tasks", &TASKS, "tasks", ""),
+        form(
+            "sub_agent_tasks",
+            &TASKS,
+            "tasks` with `shares_state: true",
+            "",
+        ),
         key(
             "steps",
             &STEPS_LIST,
@@ -940,7 +945,7 @@ pub static FOREACH_STEP: Record = step(
             .default("1"),
         key("collect_to", &PATH, "A state path that the children's errors are appended to."),
         form("on_sub_agent_error", &Type::Record(&ON_SUB_AGENT_ERROR), "on_child_error", ""),
-        form("wait_for_all", &Bool, "foreach` always waits for all children; `on_child_error: fail_all", ""),
+        form("wait_for_all", &Type::True, "on_child_error", "A `foreach` always waits for its children."),
         key("prompt", &Template, "Replaces the standard prompt of sub-agents."),
         alias("sub_agent_prompt_override", &Template, "prompt"),
     ],
@@ -1022,7 +1027,7 @@ pub static SET_STATE_STEP: Record = step(
 
 /// Another form of `set_state`.
 pub static STATE_UPDATE_STEP: Record = Record {
-    name: "state_update step",
+    name: "older set_state",
     doc: "Another form of `set_state`: one write, or a list under `updates`.",
     keys: &[
         WRITE_PATH,
@@ -1047,6 +1052,12 @@ pub static CALL_STEP: Record = step(
     &[
         key("workflow", &Template, "Its name.").required(),
         key("inputs", &PARAMETERS, "Its inputs."),
+        key(
+            "shares_computed",
+            &Bool,
+            "Whether the computed fields of the called workflow can be read here afterwards.",
+        )
+        .default("false; true for `include_workflow`"),
     ],
 );
 
