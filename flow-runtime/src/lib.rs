@@ -1,0 +1,3 @@
+//! Running workflows.
+
+pub mod value;
