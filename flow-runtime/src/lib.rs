@@ -1,3 +1,5 @@
 //! Running workflows.
 
+pub mod input;
+pub mod run;
 pub mod value;

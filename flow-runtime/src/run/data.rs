@@ -1,0 +1,73 @@
+//! Everything a run remembers. It can be written down and read back; the rest is derived.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::computed::Cell;
+use super::effect::Status;
+use super::event::{ActionId, Failure, Start};
+use super::frame::{Frame, FrameId};
+use super::state::Store;
+use crate::value::Value;
+
+/// The memory of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// How it began.
+    pub start: Start,
+    /// When it began, in milliseconds since 1970.
+    pub started_at: u64,
+    /// How it stands.
+    pub status: Status,
+    /// Events applied so far.
+    pub applied: u64,
+    /// The written state.
+    pub store: Store,
+    /// The derived state, in the graph's order.
+    pub computed: Vec<Cell>,
+    /// Computed fields of included workflows.
+    pub included: IndexMap<Arc<str>, Value>,
+    /// Variables of the states form.
+    pub variables: IndexMap<Arc<str>, Value>,
+    /// Frames by number.
+    pub frames: BTreeMap<FrameId, Frame>,
+    /// The number of the next frame.
+    pub next_frame: FrameId,
+    /// The number of the next action or timer.
+    pub next_action: u64,
+    /// The frame that waits for an action or timer.
+    pub waiting: BTreeMap<ActionId, FrameId>,
+    /// Actions handed out, so that no more than the limit are under way at once.
+    pub under_way: u64,
+    /// Frames whose action waits for its turn.
+    pub queue: VecDeque<FrameId>,
+    /// Frames that can go on.
+    pub ready: VecDeque<FrameId>,
+    /// Nodes executed.
+    pub steps: u64,
+    /// Evaluations so far; random values are made from it.
+    pub evaluations: u64,
+    /// Values of computed fields made so far.
+    pub transformations: u64,
+    /// The workflow has been run again after a failure.
+    pub again: bool,
+    /// The last node of the workflow's own body.
+    pub last_node: Option<String>,
+    /// The node whose failure ended the run: resuming repeats it.
+    pub failed_at: Option<(FrameId, u16)>,
+    /// The deepest call so far.
+    pub deepest: u32,
+    /// What the run gave.
+    pub output: Value,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    /// The timer of `limits.timeout`, and when it runs out.
+    pub limit: Option<(ActionId, u64)>,
+    /// Milliseconds of `limits.timeout` used up before the current stretch.
+    pub used: u64,
+    /// When the current stretch of counted time began.
+    pub counting_since: Option<u64>,
+}

@@ -1,0 +1,196 @@
+//! What a run wants done. A host does it and answers with events.
+
+use flow_model::graph::{By, OutputFormat, PromptKind};
+use serde::{Deserialize, Serialize};
+
+use super::event::{ActionId, Failure};
+use crate::value::Value;
+
+/// Something a run wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Do this, and say how it ended.
+    Act(Action),
+    /// Say when this time has come.
+    Sleep {
+        /// Answered with [`super::Happening::Woke`].
+        timer: ActionId,
+        /// Milliseconds since 1970.
+        until: u64,
+    },
+    /// This is no longer wanted; an answer would be ignored.
+    Stop(ActionId),
+    /// Apply [`super::Happening::Continued`] soon: the run has done much without waiting.
+    Yield,
+    /// A node began. For whoever watches; nothing is to be done.
+    Entered(Place),
+    /// A node ended. For whoever watches; nothing is to be done.
+    Left {
+        /// Where.
+        place: Place,
+        /// How.
+        outcome: Ending,
+        /// The node that comes next in the same body.
+        next: Option<String>,
+    },
+    /// The run is over.
+    Finish(Finish),
+}
+
+/// Where in a run something is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The frame: 0 for the workflow itself, others for children of fan-outs.
+    pub frame: u32,
+    /// The node's id.
+    pub node: String,
+}
+
+/// How a node ended, for whoever watches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It did what was asked.
+    Success,
+    /// It failed.
+    Failure(String),
+    /// It did not end in time.
+    Timeout,
+    /// `when` did not hold.
+    Skipped,
+}
+
+/// An action to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// Its number in the run.
+    pub id: ActionId,
+    /// The same for every attempt of one visit of a node: repeated work can be recognised by it.
+    pub key: String,
+    /// The frame and node it belongs to.
+    pub frame: u32,
+    /// The node's id.
+    pub node: String,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// Milliseconds since 1970 by which it must have ended.
+    pub deadline: Option<u64>,
+    /// What to do.
+    pub what: Deed,
+}
+
+/// What an action is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Deed {
+    /// Run a command.
+    Shell {
+        /// The command, quoted and complete.
+        command: String,
+        /// Variables added to its environment.
+        env: Vec<(String, String)>,
+        /// Where it runs.
+        working_directory: Option<String>,
+        /// Who runs it.
+        by: By,
+        /// What its result is.
+        output: OutputFormat,
+        /// Why an agent has to run it.
+        reason: Option<String>,
+    },
+    /// Call a tool.
+    Tool {
+        /// Its name.
+        tool: String,
+        /// Whether it is one of flow's own.
+        builtin: bool,
+        /// Its parameters.
+        parameters: Value,
+    },
+    /// Tell or ask a person something.
+    Prompt {
+        /// What the person reads.
+        message: String,
+        /// What is asked.
+        kind: PromptKind,
+        /// What can be chosen.
+        options: Vec<Value>,
+    },
+    /// Hand a task to an agent.
+    Delegate {
+        /// What the agent is told.
+        instructions: String,
+        /// Which agent; `None` for the one that drives the run.
+        agent: Option<String>,
+        /// A JSON Schema that the answer must satisfy.
+        returns: Option<Value>,
+        /// What was wrong with the answer before.
+        complaint: Option<String>,
+    },
+    /// Hand one item of a fan-out to an agent.
+    DelegateItem {
+        /// Which agent.
+        agent: String,
+        /// The task's name.
+        task: String,
+        /// The task's inputs for this item.
+        inputs: Value,
+        /// Replaces the standard prompt.
+        prompt: Option<String>,
+    },
+    /// Run another workflow.
+    Call {
+        /// Its name, unless a definition is given.
+        workflow: Option<String>,
+        /// A definition given inline.
+        definition: Option<Value>,
+        /// Its inputs.
+        inputs: Value,
+        /// Variables of a states workflow.
+        variables: Value,
+        /// The terminal session it runs in.
+        session: Option<String>,
+        /// How many states it may execute.
+        max_states: Option<u64>,
+        /// Seconds it may take.
+        execution_timeout: Option<f64>,
+        /// Whether an inline definition is kept when it succeeds.
+        save_on_success: Option<bool>,
+        /// How many calls lie above it.
+        depth: u32,
+        /// The whole response is wanted, not only the outputs.
+        response: bool,
+    },
+    /// Ask which of several descriptions holds.
+    Judge {
+        /// Descriptions with the states they lead to.
+        choices: Vec<(String, String)>,
+        /// What there is to judge.
+        result: Value,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finish {
+    /// How.
+    pub status: Status,
+    /// The outputs, or what `return` gave.
+    pub output: Value,
+    /// Why it failed.
+    pub error: Option<Failure>,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It has work to do.
+    Running,
+    /// It did what was asked.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}

@@ -1,0 +1,197 @@
+//! What happened to a run. The state of a run is the fold of its events.
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::Value;
+
+/// Something that happened, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Milliseconds since 1970. Expressions evaluated because of this event see this time.
+    pub at: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// The number of an action within its run. Replay gives the same numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ActionId(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Happening {
+    /// The run began.
+    Started(Start),
+    /// An action ended with a result.
+    Completed {
+        /// Which one.
+        action: ActionId,
+        /// What it gave.
+        result: Value,
+    },
+    /// An action could not do what was asked.
+    Failed {
+        /// Which one.
+        action: ActionId,
+        /// Why.
+        error: Failure,
+        /// What it gave nevertheless.
+        #[serde(default, skip_serializing_if = "is_null")]
+        result: Value,
+    },
+    /// An action did not end in time.
+    TimedOut {
+        /// Which one.
+        action: ActionId,
+        /// What it had given until then.
+        #[serde(default, skip_serializing_if = "is_null")]
+        result: Value,
+    },
+    /// A person declined to answer.
+    Declined {
+        /// Which prompt.
+        action: ActionId,
+        /// Why.
+        reason: String,
+    },
+    /// A timer ran out.
+    Woke {
+        /// Which one.
+        timer: ActionId,
+    },
+    /// State was changed from outside.
+    Updated {
+        /// One batch.
+        updates: Vec<Update>,
+    },
+    /// The run goes on after it had given way to others.
+    Continued,
+    /// Somebody wants to be able to come back here.
+    Checkpointed {
+        /// Why.
+        reason: String,
+    },
+    /// The run is to stop.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// A failed run is to try its failed step again.
+    Resumed,
+}
+
+/// How a run begins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The run's id; random values are made from it.
+    pub run: String,
+    /// Inputs by name, checked and complete.
+    pub inputs: Value,
+    /// Variables of a states workflow by name.
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub variables: Value,
+    /// Values of declared environment arguments.
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub env: Value,
+    /// The terminal session the run was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// How many calls lie above this run.
+    #[serde(default)]
+    pub depth: u32,
+    /// Executions of nodes allowed, when the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u64>,
+}
+
+/// One change of state from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    /// A path such as `raw.count`.
+    pub path: String,
+    /// How.
+    pub operation: flow_model::graph::Operation,
+    /// What.
+    pub value: Value,
+}
+
+/// Why something failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// A sentence that names the thing.
+    pub message: String,
+    /// The step it happened in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+}
+
+/// Kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// An action failed.
+    Action,
+    /// An action did not end in time.
+    Timeout,
+    /// An expression failed.
+    Expression,
+    /// A step read state that `needs_state` does not list.
+    StateAccess,
+    /// A write did not fit the state.
+    State,
+    /// A child of a fan-out failed.
+    Child,
+    /// An input or answer is not valid.
+    Validation,
+    /// A limit was reached.
+    Limit,
+    /// No transition held.
+    NoTransition,
+    /// A person declined.
+    Refused,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl Failure {
+    /// A failure of a kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Failure {
+            kind,
+            message: message.into(),
+            step: None,
+        }
+    }
+
+    /// The same, in a step.
+    #[must_use]
+    pub fn at(mut self, step: &str) -> Self {
+        if self.step.is_none() {
+            self.step = Some(step.to_owned());
+        }
+        self
+    }
+
+    /// As templates of failure steps see it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let kind = serde_json::to_value(self.kind).unwrap_or_default();
+        Value::map([
+            ("message", Value::text(&self.message)),
+            ("type", Value::from(&kind)),
+            (
+                "step",
+                self.step.as_deref().map_or(Value::Null, Value::text),
+            ),
+        ])
+    }
+}
+
+fn is_null(value: &Value) -> bool {
+    *value == Value::Null
+}

@@ -1,0 +1,416 @@
+//! Fan-out: a task once per item, each in a frame of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flow_model::graph::{FanOut, Form, Node, OnChildError, Operation, Runner, Template};
+
+use super::effect::{Action, Deed, Effect};
+use super::event::{Failure, FailureKind};
+use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
+use super::machine::{Extras, Machine, Next, plain};
+use super::state::{Change, Store};
+use crate::value::Value;
+
+/// Seconds an agent may take for one item.
+const ITEM_TIMEOUT: u64 = 300_000;
+
+impl<'r> Machine<'r> {
+    /// Starts the children of a fan-out.
+    pub(super) fn fan_out(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        fan: &'r FanOut,
+    ) -> Result<Next, Failure> {
+        let items = self.items(id, node, &fan.items)?;
+        let count = items.as_list().map_or(0, <[Value]>::len);
+        if count == 0 {
+            return self.settle_success(id, index, Value::list([]));
+        }
+        let children = Children {
+            items,
+            waiting: (0..count).collect(),
+            running: BTreeMap::new(),
+            results: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            stopped: false,
+            collected: BTreeSet::new(),
+        };
+        self.wait(id, index, Waits::Children(Box::new(children)));
+        self.start_children(id, node, fan);
+        Ok(Next::Wait)
+    }
+
+    fn children(&mut self, id: FrameId) -> Option<&mut Children> {
+        match &mut self.data.frames.get_mut(&id)?.step.as_mut()?.waits {
+            Waits::Children(children) => Some(children),
+            _ => None,
+        }
+    }
+
+    /// Starts as many waiting items as may run at once.
+    fn start_children(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut) {
+        let limit = match (fan.sequential, fan.max_parallel) {
+            (true, _) => 1,
+            (false, Some(limit)) => limit as usize,
+            (false, None) => self.graph.limits.max_parallel as usize,
+        };
+        loop {
+            let Some(children) = self.children(id) else {
+                return;
+            };
+            if children.stopped || children.running.len() >= limit {
+                return;
+            }
+            let Some(item) = children.waiting.pop_front() else {
+                return;
+            };
+            if let Err(failure) = self.start_child(id, node, fan, item) {
+                let parent = Parent {
+                    frame: id,
+                    index: item,
+                };
+                if let Some(children) = self.children(id) {
+                    // Counted as running, so that its end is counted too.
+                    children.running.insert(item, Child::Frame(FrameId::MAX));
+                }
+                self.child_ended(Some(parent), Err(failure));
+                if self.children(id).is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn start_child(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        fan: &'r FanOut,
+        index: usize,
+    ) -> Result<(), Failure> {
+        let task = self.graph.tasks.get(usize::from(fan.task));
+        let Some(task) = task else {
+            return Err(Failure::new(FailureKind::Child, "the task does not exist"));
+        };
+        let Some(children) = self.children(id) else {
+            return Ok(());
+        };
+        let items = children.items.as_list().unwrap_or_default();
+        let length = items.len();
+        let value = items.get(index).cloned().unwrap_or_default();
+        let inputs = bind(task, &value).map_err(|message| {
+            let message = format!("item {index} of `{}` {message}", node.id);
+            Failure::new(FailureKind::Validation, message)
+        })?;
+        let parent = Parent { frame: id, index };
+        if let Runner::Agent(agent) = &fan.runner {
+            let prompt = match &fan.prompt {
+                None => None,
+                Some(template) => {
+                    let locals = [("item".to_owned(), value.clone())];
+                    let extras = Extras {
+                        locals: &locals,
+                        ..Extras::default()
+                    };
+                    Some(plain(&self.render(id, node, template, extras)?))
+                }
+            };
+            let number = self.next_action();
+            let action = Action {
+                id: number,
+                key: format!("{}-{}", self.data.start.run, number.0),
+                frame: id,
+                node: node.id.to_string(),
+                attempt: 1,
+                deadline: Some(self.at + ITEM_TIMEOUT),
+                what: Deed::DelegateItem {
+                    agent: agent.to_string(),
+                    task: task.name.to_string(),
+                    inputs,
+                    prompt,
+                },
+            };
+            self.data.waiting.insert(number, id);
+            self.data.under_way += 1;
+            self.effects.push(Effect::Act(action));
+            if let Some(children) = self.children(id) {
+                children.running.insert(index, Child::Action(number));
+            }
+            return Ok(());
+        }
+        self.data.next_frame += 1;
+        let child = self.data.next_frame;
+        let mut frame = Frame::new(BodyRef::Task(fan.task), task.body.entry, inputs);
+        frame.parent = Some(parent);
+        frame.item = Some(Item {
+            value,
+            index,
+            length,
+        });
+        frame.store = (!task.shares_state).then(Store::default);
+        self.data.frames.insert(child, frame);
+        if let Some(children) = self.children(id) {
+            children.running.insert(index, Child::Frame(child));
+        }
+        self.initialise_task(child, task)?;
+        self.data.ready.push_back(child);
+        Ok(())
+    }
+
+    fn initialise_task(
+        &mut self,
+        child: FrameId,
+        task: &flow_model::graph::Task,
+    ) -> Result<(), Failure> {
+        for initial in task.state.iter() {
+            let Some(template) = &initial.value else {
+                continue;
+            };
+            let value = match template {
+                Template::Literal(literal) => Value::from(literal),
+                template => self.start_value(child, template)?,
+            };
+            let change = Change {
+                tier: initial.tier,
+                path: vec![initial.name.to_string()],
+                operation: Operation::Set,
+                value,
+            };
+            self.change(child, &[change])?;
+        }
+        Ok(())
+    }
+
+    /// A child has ended; the fan-out goes on, or is over.
+    pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Result<Value, Failure>) {
+        let Some(Parent { frame: id, index }) = parent else {
+            return;
+        };
+        let step = self
+            .data
+            .frames
+            .get(&id)
+            .and_then(|frame| frame.step.as_ref());
+        let Some(step_node) = step.map(|step| step.node) else {
+            return;
+        };
+        let Some(node) = self.node(id, step_node) else {
+            return;
+        };
+        let flow_model::graph::Kind::FanOut(fan) = &node.kind else {
+            return;
+        };
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        if children.running.remove(&index).is_none() {
+            return;
+        }
+        let mut collect = None;
+        match ended {
+            Ok(value) => {
+                children.failures.remove(&index);
+                children.results.insert(index, value);
+            }
+            Err(failure) => {
+                let tries = children.retries.entry(index).or_insert(0);
+                if let OnChildError::RetryFailed(most) = fan.on_child_error
+                    && *tries < most
+                {
+                    *tries += 1;
+                    children.waiting.push_back(index);
+                } else {
+                    if children.collected.insert(index) {
+                        collect = Some(failure.to_value());
+                    }
+                    children.failures.insert(index, failure);
+                    children.stopped |= fan.on_child_error == OnChildError::FailAll;
+                }
+            }
+        }
+        if let (Some(path), Some(error)) = (&fan.collect_to, collect) {
+            self.collect(id, node, path, index, error);
+        }
+        if self.children(id).is_some_and(|children| children.stopped) {
+            self.stop_children(id);
+        } else {
+            self.start_children(id, node, fan);
+        }
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        let more = !children.stopped && !children.waiting.is_empty();
+        if children.running.is_empty() && !more {
+            self.gather(id, step_node, node, fan);
+        }
+    }
+
+    fn collect(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        path: &'r flow_model::graph::StatePath,
+        index: usize,
+        error: Value,
+    ) {
+        let mut segments = Vec::with_capacity(path.segments.len());
+        for segment in path.segments.iter() {
+            match self.render(id, node, segment, Extras::default()) {
+                Ok(value) => segments.push(plain(&value)),
+                Err(_) => return,
+            }
+        }
+        let index = i64::try_from(index).unwrap_or(i64::MAX);
+        let value = match error {
+            Value::Map(map) => {
+                let mut map = (*map).clone();
+                map.0.insert("index".into(), Value::Int(index));
+                Value::Map(map.into())
+            }
+            other => other,
+        };
+        let change = Change {
+            tier: path.tier,
+            path: segments,
+            operation: Operation::Append,
+            value,
+        };
+        // An error that cannot be collected must not hide the error itself.
+        let _ = self.change(id, &[change]);
+    }
+
+    /// Stops the children that still run.
+    fn stop_children(&mut self, id: FrameId) {
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        let running = std::mem::take(&mut children.running);
+        children.waiting.clear();
+        for child in running.into_values() {
+            match child {
+                Child::Frame(frame) => self.stop_frame(frame),
+                Child::Action(action) => {
+                    if self.data.waiting.remove(&action).is_some() {
+                        self.effects.push(Effect::Stop(action));
+                        self.release();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a frame and everything below it without a result.
+    pub(super) fn stop_frame(&mut self, id: FrameId) {
+        let Some(frame) = self.data.frames.remove(&id) else {
+            return;
+        };
+        self.data.ready.retain(|ready| *ready != id);
+        self.data.queue.retain(|queued| *queued != id);
+        let actions: Vec<_> = self
+            .data
+            .waiting
+            .iter()
+            .filter(|(_, frame)| **frame == id)
+            .map(|(action, _)| *action)
+            .collect();
+        for action in actions {
+            self.data.waiting.remove(&action);
+            self.effects.push(Effect::Stop(action));
+        }
+        match frame.step.map(|step| step.waits) {
+            Some(Waits::Action(_) | Waits::Judgement { .. }) => self.release(),
+            Some(Waits::Children(children)) => {
+                for child in children.running.into_values() {
+                    match child {
+                        Child::Frame(frame) => self.stop_frame(frame),
+                        Child::Action(_) => self.release(),
+                    }
+                }
+            }
+            Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
+        }
+    }
+
+    /// All children have ended.
+    fn gather(&mut self, id: FrameId, index: u16, node: &'r Node, fan: &'r FanOut) {
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        let count = children.items.as_list().map_or(0, <[Value]>::len);
+        let results: Vec<Value> = (0..count)
+            .map(|at| children.results.get(&at).cloned().unwrap_or_default())
+            .collect();
+        let failures = children.failures.len();
+        let first = children
+            .failures
+            .iter()
+            .next()
+            .map(|(at, f)| (*at, f.message.clone()));
+        let next = match (first, fan.on_child_error) {
+            (None, _) | (Some(_), OnChildError::Continue) => {
+                match self.settle_success(id, index, Value::list(results)) {
+                    Ok(next) => next,
+                    Err(failure) => self.failed(id, index, failure, Value::Null),
+                }
+            }
+            (Some((at, message)), _) => {
+                let message = format!(
+                    "{failures} of {count} children of `{}` failed; the first is item {at}: {message}",
+                    node.id
+                );
+                let failure = Failure::new(FailureKind::Child, message);
+                self.failed(id, index, failure, Value::list(results))
+            }
+        };
+        if let Next::Go(to) = next {
+            self.go(id, index, to);
+            self.data.ready.push_back(id);
+        }
+        let _ = Form::Steps;
+    }
+}
+
+/// The inputs of a task for one item.
+fn bind(task: &flow_model::graph::Task, item: &Value) -> Result<Value, String> {
+    let Some(fields) = &task.inputs else {
+        return Ok(match item {
+            Value::Map(_) => item.clone(),
+            other => Value::map([("item", other.clone())]),
+        });
+    };
+    let given: Vec<(&str, Value)> = match item {
+        Value::Map(map) => map
+            .0
+            .iter()
+            .map(|(key, value)| (key.as_ref(), value.clone()))
+            .collect(),
+        other => {
+            let mut required = fields.iter().filter(|field| field.required);
+            let target = match (required.next(), required.next(), fields.len()) {
+                (Some(only), None, _) => Some(only),
+                (None, _, 1) => fields.first(),
+                _ => None,
+            };
+            match target {
+                Some(field) => vec![(field.name.as_ref(), other.clone())],
+                None if fields.is_empty() => Vec::new(),
+                None => {
+                    return Err(format!(
+                        "is {} and the task has no single required input to take it",
+                        other.noun()
+                    ));
+                }
+            }
+        }
+    };
+    crate::input::complete(fields, &given).map_err(|faults| {
+        let messages: Vec<String> = faults.into_iter().map(|fault| fault.to_string()).collect();
+        format!(
+            "does not fit the inputs of the task: {}",
+            messages.join("; ")
+        )
+    })
+}

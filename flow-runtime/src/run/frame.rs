@@ -1,0 +1,195 @@
+//! Where a run is: one frame for the workflow, one for each child of a fan-out, one for failure
+//! steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flow_model::graph::Target;
+use serde::{Deserialize, Serialize};
+
+use super::effect::Action;
+use super::event::{ActionId, Failure};
+use super::state::Store;
+use crate::value::Value;
+
+/// The number of a frame within its run.
+pub type FrameId = u32;
+
+/// The frame of the workflow itself.
+pub const ROOT: FrameId = 0;
+
+/// A body being executed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Which steps it runs.
+    pub body: BodyRef,
+    /// The next node.
+    pub at: Target,
+    /// The fan-out it belongs to, and its item.
+    pub parent: Option<Parent>,
+    /// Inputs by name.
+    pub inputs: Value,
+    /// The item it works on.
+    pub item: Option<Item>,
+    /// State of its own; `None` for the workflow's.
+    pub store: Option<Store>,
+    /// Loops around the next node, outermost first.
+    pub loops: Vec<Loop>,
+    /// How often each `goto` has jumped.
+    pub jumps: BTreeMap<u16, u32>,
+    /// The step under way.
+    pub step: Option<Step>,
+    /// Why failure steps run.
+    pub error: Option<Failure>,
+}
+
+/// The steps a frame runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyRef {
+    /// The workflow's.
+    Main,
+    /// The workflow's failure steps.
+    OnError,
+    /// A task's.
+    Task(u16),
+    /// A task's failure steps.
+    Cleanup(u16),
+}
+
+/// The fan-out a frame belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The frame whose step is the fan-out.
+    pub frame: FrameId,
+    /// The index of the item.
+    pub index: usize,
+}
+
+/// The item of a fan-out that a frame works on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// The item.
+    pub value: Value,
+    /// Its index.
+    pub index: usize,
+    /// How many there are.
+    pub length: usize,
+}
+
+/// A loop under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loop {
+    /// The loop's node.
+    pub node: u16,
+    /// The iteration, from 0.
+    pub index: u64,
+    /// The items; `None` for a `while`.
+    pub items: Option<Value>,
+}
+
+/// A step under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its node.
+    pub node: u16,
+    /// When it began.
+    pub since: u64,
+    /// What it waits for.
+    pub waits: Waits,
+}
+
+/// What a step waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waits {
+    /// An action.
+    Action(Box<Action>),
+    /// Its turn: too many actions are under way.
+    Turn(Box<Action>),
+    /// The pause before the next attempt.
+    Pause {
+        /// The timer.
+        timer: ActionId,
+        /// What will be tried again.
+        action: Box<Action>,
+    },
+    /// A `wait` step's time.
+    Time {
+        /// The timer.
+        timer: ActionId,
+        /// Seconds.
+        seconds: f64,
+    },
+    /// Somebody's judgement.
+    Judgement {
+        /// The action that asks.
+        action: Box<Action>,
+        /// The edges asked about.
+        edges: Vec<u16>,
+        /// What the step's own action gave.
+        settled: Box<Settled>,
+    },
+    /// Its children.
+    Children(Box<Children>),
+}
+
+/// How a step's action ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// How.
+    pub outcome: flow_model::graph::Outcome,
+    /// What it gave.
+    pub result: Value,
+    /// Why it failed.
+    pub error: Option<Failure>,
+}
+
+/// The children of a fan-out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Children {
+    /// All items.
+    pub items: Value,
+    /// Items that have not begun, in order.
+    pub waiting: std::collections::VecDeque<usize>,
+    /// Frames under way, or actions handed to an agent, by item.
+    pub running: BTreeMap<usize, Child>,
+    /// Results by item.
+    pub results: BTreeMap<usize, Value>,
+    /// Failures by item.
+    pub failures: BTreeMap<usize, Failure>,
+    /// How often each item has been tried again.
+    pub retries: BTreeMap<usize, u32>,
+    /// A child failed and the others are being stopped.
+    pub stopped: bool,
+    /// Items whose failure has been collected.
+    pub collected: BTreeSet<usize>,
+}
+
+/// A child under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Child {
+    /// A frame of this run.
+    Frame(FrameId),
+    /// An item handed to an agent.
+    Action(ActionId),
+}
+
+impl Frame {
+    /// A frame at the start of a body.
+    #[must_use]
+    pub fn new(body: BodyRef, at: Target, inputs: Value) -> Self {
+        Frame {
+            body,
+            at,
+            parent: None,
+            inputs,
+            item: None,
+            store: None,
+            loops: Vec::new(),
+            jumps: BTreeMap::new(),
+            step: None,
+            error: None,
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The state of a run: two tiers that are written, and the rules for writing them.
+
+use std::sync::Arc;
+
+use flow_model::graph::{Operation, Tier};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::event::{Failure, FailureKind};
+use crate::value::{List, Map, Value};
+
+/// The written tiers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Store {
+    /// Written by steps.
+    pub raw: IndexMap<Arc<str>, Value>,
+    /// Set by hand.
+    pub state: IndexMap<Arc<str>, Value>,
+    /// Roughly the bytes of both as JSON.
+    pub bytes: u64,
+}
+
+/// One write with everything evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Which tier.
+    pub tier: Tier,
+    /// The path, field first.
+    pub path: Vec<String>,
+    /// How.
+    pub operation: Operation,
+    /// What.
+    pub value: Value,
+}
+
+/// How to take one write back.
+struct Undo {
+    tier: Tier,
+    path: Vec<String>,
+    /// What was there; `None` for nothing.
+    before: Before,
+}
+
+enum Before {
+    /// Nothing, or this value.
+    Value(Option<Value>),
+    /// A list that was one item shorter.
+    Shorter,
+}
+
+impl Store {
+    /// A field's value.
+    #[must_use]
+    pub fn get(&self, tier: Tier, field: &str) -> Option<&Value> {
+        match tier {
+            Tier::Raw => self.raw.get(field),
+            Tier::State => self.state.get(field),
+            Tier::Computed => None,
+        }
+    }
+
+    fn tier_mut(&mut self, tier: Tier) -> &mut IndexMap<Arc<str>, Value> {
+        match tier {
+            Tier::State => &mut self.state,
+            Tier::Raw | Tier::Computed => &mut self.raw,
+        }
+    }
+
+    /// Applies a batch: all of it, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// What did not fit, naming the path.
+    pub fn apply(&mut self, changes: &[Change], max_bytes: u64) -> Result<(), Failure> {
+        let bytes = self.bytes;
+        let mut done: Vec<Undo> = Vec::with_capacity(changes.len());
+        let mut failed = None;
+        for change in changes {
+            match self.one(change) {
+                Ok(undo) => done.push(undo),
+                Err(message) => {
+                    failed = Some(Failure::new(FailureKind::State, message));
+                    break;
+                }
+            }
+        }
+        if failed.is_none() && self.bytes > max_bytes {
+            failed = Some(Failure::new(
+                FailureKind::Limit,
+                format!(
+                    "the state would have {} bytes; `limits.max_state_bytes` is {max_bytes}",
+                    self.bytes
+                ),
+            ));
+        }
+        let Some(failure) = failed else {
+            return Ok(());
+        };
+        for undo in done.into_iter().rev() {
+            self.take_back(undo);
+        }
+        self.bytes = bytes;
+        Err(failure)
+    }
+
+    fn one(&mut self, change: &Change) -> Result<Undo, String> {
+        let shown = || change.path.join(".");
+        if change.tier == Tier::Computed {
+            return Err(format!("`{}` is computed and cannot be written", shown()));
+        }
+        let Found {
+            mut slot,
+            bytes: made_bytes,
+            made,
+        } = slot(self.tier_mut(change.tier), &change.path)?;
+        // An append must not look at the whole list: loops append.
+        let (before, grown, shrunk) = match change.operation {
+            Operation::Append => match slot.as_mut() {
+                Some(Value::List(list)) => {
+                    Arc::make_mut(list).0.push(change.value.clone());
+                    (Before::Shorter, change.value.size() + 1, 0)
+                }
+                None | Some(Value::Null) => {
+                    let list = Value::list([change.value.clone()]);
+                    let size = list.size();
+                    (Before::Value(slot.set(list)), size, 0)
+                }
+                Some(other) => {
+                    let noun = other.noun();
+                    return Err(format!("`{}` is {noun}, not a list to append to", shown()));
+                }
+            },
+            Operation::Set => replace(&mut slot, change.value.clone()),
+            Operation::Increment => {
+                let now = match slot.as_ref() {
+                    None | Some(Value::Null) => &Value::Int(0),
+                    Some(now) => now,
+                };
+                let Some(sum) = add(now, &change.value) else {
+                    return Err(format!(
+                        "`{}` is {} and cannot be incremented by {}",
+                        shown(),
+                        now.noun(),
+                        change.value.noun()
+                    ));
+                };
+                replace(&mut slot, sum)
+            }
+            Operation::Merge => {
+                let Value::Map(new) = &change.value else {
+                    let noun = change.value.noun();
+                    return Err(format!("`{}` cannot be merged with {noun}", shown()));
+                };
+                let mut merged = match slot.as_ref() {
+                    None | Some(Value::Null) => IndexMap::new(),
+                    Some(Value::Map(now)) => now.0.clone(),
+                    Some(other) => {
+                        let noun = other.noun();
+                        return Err(format!("`{}` is {noun}, not a map to merge into", shown()));
+                    }
+                };
+                merged.extend(
+                    new.0
+                        .iter()
+                        .map(|(key, value)| (key.clone(), value.clone())),
+                );
+                replace(&mut slot, Value::Map(Arc::new(Map(merged))))
+            }
+        };
+        self.bytes = (self.bytes + made_bytes + grown).saturating_sub(shrunk);
+        Ok(match made {
+            Some((depth, before)) => Undo {
+                tier: change.tier,
+                path: change.path[..=depth].to_vec(),
+                before: Before::Value(before),
+            },
+            None => Undo {
+                tier: change.tier,
+                path: change.path.clone(),
+                before,
+            },
+        })
+    }
+
+    fn take_back(&mut self, undo: Undo) {
+        let tier = self.tier_mut(undo.tier);
+        let Ok(Found { mut slot, .. }) = slot(tier, &undo.path) else {
+            return;
+        };
+        match undo.before {
+            Before::Value(Some(value)) => {
+                slot.set(value);
+            }
+            Before::Value(None) => slot.clear(),
+            Before::Shorter => {
+                if let Some(Value::List(list)) = slot.as_mut() {
+                    Arc::make_mut(list).0.pop();
+                }
+            }
+        }
+    }
+}
+
+fn add(now: &Value, by: &Value) -> Option<Value> {
+    match (now, by) {
+        (Value::Int(a), Value::Int(b)) => Some(match a.checked_add(*b) {
+            Some(sum) => Value::Int(sum),
+            None => Value::Float(*a as f64 + *b as f64),
+        }),
+        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => {
+            Some(Value::number(*a as f64 + b))
+        }
+        (Value::Float(a), Value::Float(b)) => Some(Value::number(a + b)),
+        _ => None,
+    }
+}
+
+/// A place in a tree of values, with its parent made if need be.
+enum Slot<'a> {
+    Entry(&'a mut IndexMap<Arc<str>, Value>, Arc<str>),
+    Item(&'a mut List, usize),
+}
+
+impl Slot<'_> {
+    fn as_ref(&self) -> Option<&Value> {
+        match self {
+            Slot::Entry(map, key) => map.get(key.as_ref()),
+            Slot::Item(list, index) => list.0.get(*index),
+        }
+    }
+
+    fn as_mut(&mut self) -> Option<&mut Value> {
+        match self {
+            Slot::Entry(map, key) => map.get_mut(key.as_ref()),
+            Slot::Item(list, index) => list.0.get_mut(*index),
+        }
+    }
+
+    fn set(&mut self, value: Value) -> Option<Value> {
+        match self {
+            Slot::Entry(map, key) => map.insert(key.clone(), value),
+            Slot::Item(list, index) => match list.0.get_mut(*index) {
+                Some(item) => Some(std::mem::replace(item, value)),
+                None => {
+                    list.0.push(value);
+                    None
+                }
+            },
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Slot::Entry(map, key) => {
+                map.shift_remove(key.as_ref());
+            }
+            Slot::Item(list, index) => list.0.truncate(*index),
+        }
+    }
+}
+
+/// Replaces what is in a slot, with the bytes that came and went.
+fn replace(slot: &mut Slot<'_>, value: Value) -> (Before, u64, u64) {
+    let grown = value.size();
+    let before = slot.set(value);
+    let shrunk = before.as_ref().map_or(0, Value::size);
+    (Before::Value(before), grown, shrunk)
+}
+
+/// A slot that was looked for.
+struct Found<'a> {
+    slot: Slot<'a>,
+    /// Bytes that making its parents added.
+    bytes: u64,
+    /// The depth of the first parent that was made, and what was there before.
+    made: Option<(usize, Option<Value>)>,
+}
+
+fn slot<'a>(
+    fields: &'a mut IndexMap<Arc<str>, Value>,
+    path: &[String],
+) -> Result<Found<'a>, String> {
+    let Some((last, parents)) = path.split_last() else {
+        return Err("a path needs at least one field".to_owned());
+    };
+    let mut bytes = 0;
+    let mut made = None;
+    let mut here = fields;
+    for (depth, name) in parents.iter().enumerate() {
+        let next = match here.entry(Arc::from(name.as_str())) {
+            indexmap::map::Entry::Occupied(entry) => {
+                let value = entry.into_mut();
+                if *value == Value::Null {
+                    *value = Value::Map(Arc::default());
+                    made = made.or(Some((depth, Some(Value::Null))));
+                }
+                value
+            }
+            indexmap::map::Entry::Vacant(entry) => {
+                bytes += name.len() as u64 + 6;
+                made = made.or(Some((depth, None)));
+                entry.insert(Value::Map(Arc::default()))
+            }
+        };
+        match next {
+            Value::Map(map) => here = &mut Arc::make_mut(map).0,
+            Value::List(list) => {
+                let (before, rest) = path.split_at(depth + 1);
+                let slot = in_list(Arc::make_mut(list), rest, before)?;
+                return Ok(Found { slot, bytes, made });
+            }
+            other => {
+                let noun = other.noun();
+                return Err(format!(
+                    "`{}` is {noun} and has no fields",
+                    path[..=depth].join(".")
+                ));
+            }
+        }
+    }
+    if !here.contains_key(last.as_str()) {
+        bytes += last.len() as u64 + 4;
+    }
+    let slot = Slot::Entry(here, Arc::from(last.as_str()));
+    Ok(Found { slot, bytes, made })
+}
+
+/// The slot at a path that goes on inside a list.
+fn in_list<'a>(list: &'a mut List, path: &[String], before: &[String]) -> Result<Slot<'a>, String> {
+    let shown = before.join(".");
+    let Some((first, rest)) = path.split_first() else {
+        return Err(format!("`{shown}` is an array"));
+    };
+    let length = list.0.len();
+    let index = first
+        .parse()
+        .ok()
+        .filter(|index| *index < length || (*index == length && rest.is_empty()));
+    let Some(index) = index else {
+        return Err(format!(
+            "`{shown}` is an array of {length} and has no `{first}`"
+        ));
+    };
+    if rest.is_empty() {
+        return Ok(Slot::Item(list, index));
+    }
+    match &mut list.0[index] {
+        Value::Map(map) => slot(&mut Arc::make_mut(map).0, rest).map(|found| found.slot),
+        Value::List(inner) => {
+            let mut before = before.to_vec();
+            before.push(first.clone());
+            in_list(Arc::make_mut(inner), rest, &before)
+        }
+        other => Err(format!(
+            "`{shown}.{first}` is {} and has no fields",
+            other.noun()
+        )),
+    }
+}
+
+/// A path given from outside, such as `raw.count` or `state.note.text`.
+#[must_use]
+pub fn parse_path(path: &str) -> Option<(Tier, Vec<String>)> {
+    let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+    let tier = match parts.first().map(String::as_str) {
+        _ if parts.len() == 1 => None,
+        Some("raw") => Some(Tier::Raw),
+        Some("state") => Some(Tier::State),
+        Some("computed") => Some(Tier::Computed),
+        _ => None,
+    };
+    if tier.is_some() {
+        parts.remove(0);
+    }
+    parts
+        .iter()
+        .all(|part| !part.is_empty())
+        .then(|| (tier.unwrap_or(Tier::Raw), parts))
+}

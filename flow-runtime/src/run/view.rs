@@ -1,0 +1,284 @@
+//! What an expression sees of a run.
+
+use flow_model::expression::Dialect;
+use flow_model::graph::{Expression, Graph, Rule, Template, Text, Tier};
+use flow_model::tools;
+
+use super::computed::Cell;
+use super::data::Data;
+use super::event::Failure;
+use super::frame::Frame;
+use super::state::Store;
+use crate::value::Value;
+
+/// Evaluates expressions. Everything it may depend on is in the view.
+pub trait Evaluator: Send + Sync {
+    /// The value of a template.
+    ///
+    /// # Errors
+    ///
+    /// Why it has none.
+    fn render(&self, template: &Template, view: &View<'_>) -> Result<Value, Failure>;
+
+    /// Whether an expression holds.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be told.
+    fn test(&self, expression: &Expression, view: &View<'_>) -> Result<bool, Failure>;
+
+    /// A command with every value quoted for its place.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn command(&self, template: &Template, view: &View<'_>) -> Result<String, Failure>;
+
+    /// The value of a computed field's rule.
+    ///
+    /// # Errors
+    ///
+    /// Why it has none.
+    fn compute(&self, rule: &Rule, input: &Value, view: &View<'_>) -> Result<Value, Failure>;
+
+    /// Whether a computed value satisfies a JavaScript expression over `output`.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be told.
+    fn validate(&self, expression: &str, output: &Value, view: &View<'_>) -> Result<bool, Failure>;
+}
+
+/// The names in reach of an expression, and the moment it is evaluated in.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) data: &'a Data,
+    pub(crate) frame: Option<&'a Frame>,
+    /// The fields that may be read; `None` for all.
+    pub(crate) needs: Option<&'a [Text]>,
+    pub(crate) error: Option<&'a Value>,
+    pub(crate) result: Option<&'a Value>,
+    /// Names set earlier in the same step.
+    pub(crate) locals: &'a [(String, Value)],
+    /// Whether there is state to read.
+    pub(crate) has_state: bool,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// What random values are made from; differs for every evaluation.
+    pub seed: u64,
+}
+
+/// What a state field is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field {
+    /// It has this value.
+    Value(Value),
+    /// Nothing wrote it yet, or it does not exist.
+    Unset,
+    /// It is computed, and its rule failed.
+    Failed(String),
+    /// It exists, but the step's `needs_state` does not list it.
+    Hidden,
+}
+
+impl<'a> View<'a> {
+    fn store(&self) -> &'a Store {
+        match self.frame.and_then(|frame| frame.store.as_ref()) {
+            Some(own) => own,
+            None => &self.data.store,
+        }
+    }
+
+    fn shares_state(&self) -> bool {
+        self.frame.is_none_or(|frame| frame.store.is_none())
+    }
+
+    /// A field of one tier, or of the flattened view: computed, then raw, then state.
+    #[must_use]
+    pub fn field(&self, tier: Option<Tier>, name: &str) -> Field {
+        if !self.has_state {
+            return Field::Unset;
+        }
+        let found = self.unguarded(tier, name);
+        let allowed = match self.needs {
+            None => true,
+            Some(needs) => {
+                needs.iter().any(|needed| needed == name)
+                    || self.locals.iter().any(|(local, _)| local == name)
+            }
+        };
+        if !allowed && found != Field::Unset {
+            return Field::Hidden;
+        }
+        found
+    }
+
+    fn unguarded(&self, tier: Option<Tier>, name: &str) -> Field {
+        let store = self.store();
+        let written = |tier| match store.get(tier, name) {
+            Some(value) => Field::Value(value.clone()),
+            None => Field::Unset,
+        };
+        match tier {
+            Some(Tier::Computed) => self.computed(name),
+            Some(tier) => written(tier),
+            None => match self.computed(name) {
+                Field::Unset => match written(Tier::Raw) {
+                    Field::Unset => written(Tier::State),
+                    found => found,
+                },
+                found => found,
+            },
+        }
+    }
+
+    fn computed(&self, name: &str) -> Field {
+        if !self.shares_state() {
+            return Field::Unset;
+        }
+        let index = self
+            .graph
+            .computed
+            .iter()
+            .position(|field| field.name == name);
+        match index.and_then(|index| self.data.computed.get(index)) {
+            Some(Cell::Value(value)) => Field::Value(value.clone()),
+            Some(Cell::Failed(reason)) => Field::Failed(reason.clone()),
+            Some(Cell::Unset) | None => match self.data.included.get(name) {
+                Some(value) => Field::Value(value.clone()),
+                None => Field::Unset,
+            },
+        }
+    }
+
+    /// The names of all fields that may be read, each once.
+    pub fn field_names(&self) -> Vec<&'a str> {
+        let store = self.store();
+        let mut names: Vec<&'a str> = Vec::new();
+        let mut add = |name: &'a str| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        };
+        if self.shares_state() {
+            self.graph
+                .computed
+                .iter()
+                .for_each(|field| add(&field.name));
+        }
+        store.raw.keys().for_each(|name| add(name));
+        store.state.keys().for_each(|name| add(name));
+        if let Some(needs) = self.needs {
+            names.retain(|name| needs.iter().any(|needed| needed == name));
+        }
+        names
+    }
+
+    /// A name that is not a state root: `inputs`, `item`, `loop`, `env`, `run`, `error`, `result`,
+    /// a name set earlier in the same step, a field of the result, a variable, a bare input.
+    #[must_use]
+    pub fn name(&self, name: &str) -> Option<Value> {
+        match name {
+            "inputs" => return Some(self.inputs().clone()),
+            "item" => {
+                if let Some(value) = self.item() {
+                    return Some(value);
+                }
+            }
+            "loop" => {
+                if let Some(value) = self.looping() {
+                    return Some(value);
+                }
+            }
+            "env" => return Some(non_null(&self.data.start.env)),
+            "run" => return Some(self.run()),
+            "error" if self.error.is_some() => return self.error.cloned(),
+            "result" if self.result.is_some() => return self.result.cloned(),
+            _ => {}
+        }
+        if let Some((_, value)) = self.locals.iter().rev().find(|(local, _)| local == name) {
+            return Some(value.clone());
+        }
+        if let Some(value) = self.result.and_then(|result| result.get(name)) {
+            return Some(value.clone());
+        }
+        self.variable(name)
+            .or_else(|| self.inputs().get(name).cloned())
+    }
+
+    /// A variable of the states form.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<Value> {
+        self.data.variables.get(name).cloned()
+    }
+
+    /// Whether a name is one that the states form knows, set or not.
+    #[must_use]
+    pub fn knows_variable(&self, name: &str) -> bool {
+        self.data.variables.contains_key(name) || tools::standard_variable(name).is_some()
+    }
+
+    /// The dialect of expressions that do not say otherwise.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.graph.dialect
+    }
+
+    fn inputs(&self) -> &'a Value {
+        match self.frame {
+            Some(frame) => &frame.inputs,
+            None => &self.data.start.inputs,
+        }
+    }
+
+    fn item(&self) -> Option<Value> {
+        let frame = self.frame?;
+        let looped = frame.loops.iter().rev().find_map(|looped| {
+            let items = looped.items.as_ref()?.as_list()?;
+            items.get(usize::try_from(looped.index).ok()?).cloned()
+        });
+        looped.or_else(|| frame.item.as_ref().map(|item| item.value.clone()))
+    }
+
+    fn looping(&self) -> Option<Value> {
+        let frame = self.frame?;
+        let (index, length) = match (frame.loops.last(), &frame.item) {
+            (Some(inner), _) => {
+                let items = inner.items.as_ref().and_then(Value::as_list);
+                (inner.index, items.map(|items| items.len() as u64))
+            }
+            (None, Some(item)) => (item.index as u64, Some(item.length as u64)),
+            (None, None) => return None,
+        };
+        let whole = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        Some(Value::map([
+            ("index", whole(index)),
+            ("iteration", whole(index + 1)),
+            ("first", Value::Bool(index == 0)),
+            (
+                "last",
+                length.map_or(Value::Null, |length| Value::Bool(index + 1 == length)),
+            ),
+            ("length", length.map_or(Value::Null, whole)),
+        ]))
+    }
+
+    fn run(&self) -> Value {
+        Value::map([
+            ("id", Value::text(&self.data.start.run)),
+            ("workflow", Value::text(&self.graph.name)),
+            (
+                "started_at",
+                Value::text(super::time::iso(self.data.started_at)),
+            ),
+        ])
+    }
+}
+
+fn non_null(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::map::<&str>([]),
+        other => other.clone(),
+    }
+}
