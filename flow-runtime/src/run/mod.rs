@@ -120,6 +120,33 @@ impl Run {
         self.data.as_ref()
     }
 
+    /// The state as one map: computed fields, then written ones.
+    #[must_use]
+    pub fn flattened(&self) -> Value {
+        let Some(data) = &self.data else {
+            return Value::Null;
+        };
+        let view = View {
+            graph: self.program.graph(),
+            data,
+            frame: None,
+            needs: None,
+            error: None,
+            result: None,
+            locals: &[],
+            has_state: true,
+            at: 0,
+            seed: 0,
+        };
+        let mut fields = Vec::new();
+        for name in view.field_names() {
+            if let Field::Value(value) = view.field(None, name) {
+                fields.push((name, value));
+            }
+        }
+        Value::map(fields)
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {

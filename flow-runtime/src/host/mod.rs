@@ -1,0 +1,131 @@
+//! Hosts: they do what runs want and record what happened.
+
+mod local;
+mod people;
+mod shell;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use flow_model::graph::{Graph, PromptKind};
+
+pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
+pub use people::{Answers, BadAnswers, Nobody};
+
+use crate::journal::RunId;
+use crate::run::{Effect, Failure};
+use crate::value::Value;
+
+/// A future that a trait object returns.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Finds the workflows that others call.
+pub trait Workflows: Send + Sync {
+    /// The workflow of a name.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in a sentence.
+    fn find(&self, name: &str) -> Result<Graph, String>;
+
+    /// A workflow given as a definition.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    fn compile(&self, definition: &Value) -> Result<Graph, String>;
+}
+
+/// Answers what runs ask of people.
+pub trait People: Send + Sync {
+    /// Asks, and waits for the answer if somebody is there to give one.
+    fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer>;
+}
+
+/// Something asked of a person.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The run that asks.
+    pub run: RunId,
+    /// The step that asks.
+    pub step: &'a str,
+    /// What the person reads.
+    pub message: &'a str,
+    /// What is asked.
+    pub kind: Asked<'a>,
+    /// Why the answer before was not valid.
+    pub complaint: Option<&'a str>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked<'a> {
+    /// A prompt, with its options.
+    Prompt(PromptKind, &'a [Value]),
+    /// Which description holds: descriptions with the states they lead to.
+    Judgement(&'a [(String, String)]),
+}
+
+/// What a person says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// This.
+    Given(Value),
+    /// Nothing, on purpose.
+    Declined(String),
+    /// Nothing yet: the run waits.
+    Later,
+}
+
+/// Tools that a host provides.
+pub trait Tools: Send + Sync {
+    /// Calls a tool.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not do what was asked; a tool that nobody provides is such a failure.
+    fn call<'a>(&'a self, call: ToolCall<'a>) -> Boxed<'a, Result<Value, Failure>>;
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// The run that calls.
+    pub run: RunId,
+    /// The tool.
+    pub tool: &'a str,
+    /// Its parameters.
+    pub parameters: &'a Value,
+    /// The same whenever this call is repeated.
+    pub key: &'a str,
+}
+
+/// Provides no tool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTools;
+
+impl Tools for NoTools {
+    fn call<'a>(&'a self, call: ToolCall<'a>) -> Boxed<'a, Result<Value, Failure>> {
+        let message = format!("no tool `{}` is available here", call.tool);
+        Box::pin(async move { Err(Failure::new(crate::run::FailureKind::Action, message)) })
+    }
+}
+
+/// Is told what a run does as it does it.
+pub trait Watch: Send + Sync {
+    /// An effect is about to be acted on.
+    fn effect(&self, run: RunId, graph: &Graph, effect: &Effect);
+
+    /// A command has written something.
+    fn output(&self, run: RunId, step: &str, text: &[u8]);
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWatch;
+
+impl Watch for NoWatch {
+    fn effect(&self, _run: RunId, _graph: &Graph, _effect: &Effect) {}
+
+    fn output(&self, _run: RunId, _step: &str, _text: &[u8]) {}
+}

@@ -1,0 +1,87 @@
+//! Answers without a person: none, or those of a file.
+
+use std::collections::HashMap;
+
+use flow_model::graph::PromptKind;
+
+use super::{Answer, Asked, Boxed, People, Question};
+use crate::value::Value;
+
+/// Nobody is there: every question waits, except one that only tells something.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl People for Nobody {
+    fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        Box::pin(async move {
+            match question.kind {
+                Asked::Prompt(PromptKind::Info, _) => acknowledged(),
+                Asked::Prompt(..) | Asked::Judgement(_) => Answer::Later,
+            }
+        })
+    }
+}
+
+/// Somebody has read a message.
+pub(super) fn acknowledged() -> Answer {
+    Answer::Given(Value::map([("acknowledged", Value::Bool(true))]))
+}
+
+/// Answers prepared beforehand, by step.
+#[derive(Debug, Default)]
+pub struct Answers {
+    by_step: HashMap<String, Value>,
+}
+
+/// Prepared answers that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("answers are a map from step to answer, and this is {0}")]
+pub struct BadAnswers(&'static str);
+
+impl Answers {
+    /// Answers from a map of steps. A plain value stands for the field that the prompt's result
+    /// has: `true` for `{confirmed: true}`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a map.
+    pub fn new(answers: &Value) -> Result<Self, BadAnswers> {
+        let Value::Map(map) = answers else {
+            return Err(BadAnswers(answers.noun()));
+        };
+        let by_step = map.0.iter().map(|(step, answer)| (step.to_string(), answer.clone()));
+        Ok(Answers {
+            by_step: by_step.collect(),
+        })
+    }
+
+    fn answer(&self, question: &Question<'_>) -> Answer {
+        let Some(given) = self.by_step.get(question.step) else {
+            return match question.kind {
+                Asked::Prompt(PromptKind::Info, _) => acknowledged(),
+                Asked::Prompt(..) | Asked::Judgement(_) => Answer::Later,
+            };
+        };
+        // Giving the same invalid answer again would ask for ever.
+        if question.complaint.is_some() {
+            return Answer::Later;
+        }
+        let field = match question.kind {
+            Asked::Prompt(PromptKind::Info, _) => "acknowledged",
+            Asked::Prompt(PromptKind::Confirm, _) => "confirmed",
+            Asked::Prompt(PromptKind::Text, _) => "input",
+            Asked::Prompt(PromptKind::Choice, _) => "selected",
+            Asked::Judgement(_) => "choice",
+        };
+        match given {
+            Value::Map(map) if map.0.contains_key(field) => Answer::Given(given.clone()),
+            plain => Answer::Given(Value::map([(field, plain.clone())])),
+        }
+    }
+}
+
+impl People for Answers {
+    fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        Box::pin(async move { self.answer(&question) })
+    }
+}

@@ -1,0 +1,197 @@
+//! Commands: each in a process group of its own, recorded before it may run, bounded in what it
+//! may say, ended as a whole.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::Watch;
+use crate::journal::{Journal, ProcessGroup, RunId, Stream};
+use crate::run::{Failure, FailureKind};
+use crate::value::Value;
+
+/// Bytes of a stream that a result holds; the log has more.
+const MAX_RESULT: usize = 1 << 20;
+/// How long a group may take to end by itself when it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A command to run.
+pub(super) struct Shell<'a> {
+    pub(super) journal: &'a Journal,
+    pub(super) watch: &'a Arc<dyn Watch>,
+    pub(super) run: RunId,
+    pub(super) step: &'a str,
+    pub(super) key: &'a str,
+    pub(super) command: &'a str,
+    pub(super) env: &'a [(String, String)],
+    pub(super) directory: PathBuf,
+    pub(super) started_at: u64,
+}
+
+/// How a command ended.
+pub(super) enum Ended {
+    /// By itself, with this result.
+    Exited(Value),
+    /// It could not be started.
+    NotStarted(Failure),
+}
+
+/// Ends a process group when the future that runs it is dropped.
+struct Group {
+    pid: Option<u32>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid.take() {
+            signal(pid, Signal::KILL);
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // A group that has ended already is what was wanted.
+        let _ = kill_process_group(pid, signal);
+    }
+}
+
+/// Ends what a dead host left behind: asks, then insists.
+pub(super) async fn end_group(group: &ProcessGroup) {
+    if group.members().is_empty() {
+        return;
+    }
+    signal(group.pgid, Signal::TERM);
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until {
+        if group.members().is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    signal(group.pgid, Signal::KILL);
+}
+
+impl Shell<'_> {
+    /// Runs the command to its end. Dropping the future kills the whole group.
+    pub(super) async fn run(self) -> Ended {
+        // The first line of its input lets the command go on. If the host dies before the group
+        // is recorded, that line never comes and nothing runs.
+        let gate = r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND" </dev/null"#;
+        let shell = "/bin/sh";
+        let began = Instant::now();
+        let spawned = Command::new(shell)
+            .arg("-c")
+            .arg(gate)
+            .env("FLOW_SHELL", shell)
+            .env("FLOW_COMMAND", self.command)
+            .env("FLOW_STEP_KEY", self.key)
+            .env("FLOW_RUN_ID", self.run.to_string())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                let place = self.directory.display();
+                let message = format!("the command cannot be started in {place}: {error}");
+                return Ended::NotStarted(Failure::new(FailureKind::Action, message));
+            }
+        };
+        let Some(pid) = child.id() else {
+            let message = "the command ended before it began";
+            return Ended::NotStarted(Failure::new(FailureKind::Action, message));
+        };
+        let mut group = Group { pid: Some(pid) };
+        let recorded = self
+            .journal
+            .record_process(self.run, self.key, self.started_at, ProcessGroup::led_by(pid))
+            .await;
+        if let Err(error) = recorded {
+            let message = format!("the command cannot be recorded: {error}");
+            return Ended::NotStarted(Failure::new(FailureKind::Action, message));
+        }
+        if let Some(mut gate) = child.stdin.take() {
+            // A command that is gone already says so by its exit code.
+            let _ = gate.write_all(b"\n").await;
+        }
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        let (stdout, stderr, status) = tokio::join!(
+            self.capture(stdout, Stream::Stdout),
+            self.capture(stderr, Stream::Stderr),
+            child.wait(),
+        );
+        group.pid = None;
+        // Children that the command left in its group end with it.
+        signal(pid, Signal::KILL);
+        let _ = self.journal.forget_process(self.run, self.key).await;
+        let (code, ended_by) = match status {
+            Ok(status) => exit(status),
+            Err(_) => (-1, None),
+        };
+        let mut fields = vec![
+            ("stdout", Value::text(&stdout.text)),
+            ("stderr", Value::text(&stderr.text)),
+            ("exit_code", Value::Int(code)),
+            ("duration", Value::number(began.elapsed().as_secs_f64())),
+        ];
+        if let Some(signal) = ended_by {
+            fields.push(("signal", Value::Int(signal)));
+        }
+        if stdout.dropped + stderr.dropped > 0 {
+            fields.push(("truncated", Value::Bool(true)));
+        }
+        Ended::Exited(Value::map(fields))
+    }
+
+    async fn capture(&self, from: Option<impl AsyncRead + Unpin>, stream: Stream) -> Captured {
+        let mut captured = Captured::default();
+        let Some(mut from) = from else {
+            return captured;
+        };
+        let mut kept: Vec<u8> = Vec::new();
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count) = from.read(&mut buffer).await {
+            if count == 0 {
+                break;
+            }
+            let bytes = &buffer[..count];
+            self.watch.output(self.run, self.step, bytes);
+            // A log that cannot be written does not stop the command; the run's events would.
+            let _ = self.journal.log(self.run, self.key, stream, bytes).await;
+            let room = MAX_RESULT.saturating_sub(kept.len());
+            kept.extend_from_slice(&bytes[..count.min(room)]);
+            captured.dropped += count.saturating_sub(room);
+        }
+        captured.text = String::from_utf8_lossy(&kept).into_owned();
+        captured
+    }
+}
+
+#[derive(Default)]
+struct Captured {
+    text: String,
+    dropped: usize,
+}
+
+/// The exit code, as a shell tells it, and the signal that ended the command.
+fn exit(status: std::process::ExitStatus) -> (i64, Option<i64>) {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => (i64::from(code), None),
+        (None, Some(signal)) => (128 + i64::from(signal), Some(i64::from(signal))),
+        (None, None) => (-1, None),
+    }
+}
