@@ -4,6 +4,7 @@ pub mod diagnostic;
 pub mod expression;
 pub mod grammar;
 pub mod graph;
+pub mod schema;
 pub mod source;
 pub(crate) mod structure;
 pub mod suggest;
