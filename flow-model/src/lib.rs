@@ -1,11 +1,14 @@
 //! The workflow language: read once, checked once, lowered to one graph.
 
 pub mod diagnostic;
+pub mod document;
 pub mod expression;
 pub mod grammar;
 pub mod graph;
+mod lower;
+mod read;
 pub mod schema;
 pub mod source;
-pub(crate) mod structure;
+mod structure;
 pub mod suggest;
 pub mod tools;

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type};
 use crate::source::{Entry, Source, Span, Spanned, Tree, Value};
 
@@ -14,10 +14,63 @@ use crate::source::{Entry, Source, Span, Spanned, Tree, Value};
 pub(crate) struct Structure {
     /// Findings in document order.
     pub(crate) findings: Vec<Diagnostic>,
-    /// Names of this kind were lost to a finding, so a missing one is not worth another.
-    pub(crate) uncertain: HashSet<&'static str>,
+    /// What the findings made unreadable.
+    pub(crate) lost: Lost,
     /// A word of the JavaScript dialect's documents is used.
     pub(crate) speaks_js: bool,
+}
+
+/// Names and places that a finding made unreadable. What is missing or unused only because of them
+/// is not worth a finding of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    names: HashSet<String>,
+    texts: Vec<String>,
+}
+
+impl Lost {
+    /// A name whose declaration could not be read.
+    pub(crate) fn name(&mut self, name: &str) {
+        self.names.insert(name.to_owned());
+    }
+
+    /// A piece of the source that could not be read.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.texts.push(text.to_owned());
+    }
+
+    /// Whether what could not be read may have declared or used a name.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.names.contains(name) || self.texts.iter().any(|text| text.contains(name))
+    }
+
+    pub(crate) fn append(&mut self, other: Lost) {
+        self.names.extend(other.names);
+        self.texts.extend(other.texts);
+    }
+
+    /// Everything below a value that declares a name.
+    fn declarations(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            match entry.key.value.as_str() {
+                "id" | "output_to" | "path" | "name" => {
+                    if let Some(text) = entry.value.as_str() {
+                        self.text(text);
+                    }
+                }
+                "updates" => {
+                    for inner in entry.value.entries().unwrap_or_default() {
+                        self.name(&inner.key.value);
+                    }
+                }
+                _ => {}
+            }
+            self.declarations(entry.value.entries().unwrap_or_default());
+            for item in entry.value.items().unwrap_or_default() {
+                self.declarations(item.entries().unwrap_or_default());
+            }
+        }
+    }
 }
 
 /// Words that imply the JavaScript dialect.
@@ -44,11 +97,6 @@ const JS_WORDS: &[&str] = &[
     "wait_for_all",
 ];
 
-/// Keys whose loss makes names below them uncertain.
-const NAMESPACES: &[&str] = &[
-    "inputs", "state", "computed", "tasks", "steps", "states", "tools", "agents", "outputs",
-];
-
 /// The document inside a `workflow:` wrapper, or the tree itself.
 pub(crate) fn unwrap_document(tree: &Tree) -> &Tree {
     match tree.entries() {
@@ -63,6 +111,7 @@ pub(crate) fn check(source: &Source, tree: &Tree) -> Structure {
         source,
         out: Structure::default(),
         steps: 0,
+        errors: 0,
         spellings: HashSet::new(),
     };
     let root = unwrap_document(tree);
@@ -86,11 +135,13 @@ struct Pass<'a> {
     source: &'a Source,
     out: Structure,
     steps: usize,
+    errors: usize,
     spellings: HashSet<(&'static str, &'static str)>,
 }
 
 impl Pass<'_> {
     fn report(&mut self, finding: Diagnostic) {
+        self.errors += usize::from(finding.severity == Severity::Error);
         self.out.findings.push(finding);
     }
 
@@ -102,6 +153,7 @@ impl Pass<'_> {
             tree.value,
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Null
         );
+        self.lose(tree.span);
         if quotable && expected.contains("text") {
             finding = finding.help("put it in quotes if it is meant as text");
         }
@@ -156,8 +208,8 @@ impl Pass<'_> {
                     "agents",
                 ]) => {}
             (None, None)
-                if self.out.uncertain.contains("steps")
-                    || self.out.uncertain.contains("states") => {}
+                if self.out.lost.mentions("steps")
+                    || self.out.lost.mentions("states") => {}
             (None, None) => self.report(
                 Diagnostic::new(Code::MissingKey, start)
                     .message("the definition does nothing: `steps` or `states` is missing")
@@ -177,7 +229,10 @@ impl Pass<'_> {
             let Some(key) = record.find(name) else {
                 match record.rest {
                     Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
-                    None => self.unknown_key(&entry.key, record),
+                    None => {
+                        self.lose(entry.value.span);
+                        self.unknown_key(&entry.key, record);
+                    }
                 }
                 continue;
             };
@@ -195,14 +250,7 @@ impl Pass<'_> {
                 );
                 continue;
             }
-            let before = self.out.findings.len();
             self.value(&entry.value, key.ty, name, entry.key.span);
-            if self.out.findings[before..]
-                .iter()
-                .any(|finding| finding.code.severity() == crate::diagnostic::Severity::Error)
-            {
-                self.lose(canonical(key));
-            }
         }
         for key in record.all_keys().filter(|key| key.required) {
             let given = entries
@@ -213,12 +261,86 @@ impl Pass<'_> {
                 self.missing(key, record, at);
             }
         }
+        self.one_of(entries, record, at);
+        if std::ptr::eq(record, &grammar::TRANSITION) {
+            self.transition(entries);
+        }
+        if std::ptr::eq(record, &grammar::CONDITION_MAP) && entries.len() > 1 {
+            self.judged_alone(entries);
+        }
         if entries.len() < record.at_least {
             self.report(
                 Diagnostic::new(Code::MissingKey, at)
                     .message(format!("this {} says nothing", record.name))
                     .help(format!("give at least one of {}", names(record))),
             );
+        }
+    }
+
+    /// Keys of which exactly one is given.
+    fn one_of(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        let is_choice = |entry: &&Entry| {
+            let key = record.find(&entry.key.value);
+            key.is_some_and(|key| record.one_of.contains(&canonical(key)))
+        };
+        let mut given = entries.iter().filter(is_choice);
+        match (given.next(), given.next()) {
+            (None, _) if !record.one_of.is_empty() => self.report(
+                Diagnostic::new(Code::MissingKey, at)
+                    .message(format!(
+                        "this {} has none of {}",
+                        record.name,
+                        quoted(record.one_of.iter().copied())
+                    ))
+                    .help("give one of them"),
+            ),
+            (Some(first), Some(second)) if first.key.value != second.key.value => self.report(
+                Diagnostic::new(Code::Conflict, second.key.span)
+                    .message(format!(
+                        "`{}` and `{}` exclude each other",
+                        first.key.value, second.key.value
+                    ))
+                    .related(first.key.span, "the first one")
+                    .help("keep one of them"),
+            ),
+            _ => {}
+        }
+    }
+
+    /// A judged condition has no other keys.
+    fn judged_alone(&mut self, entries: &[Entry]) {
+        if let Some(judged) = entries.iter().find(|e| e.key.value == "description") {
+            self.report(
+                Diagnostic::new(Code::Conflict, judged.key.span)
+                    .message("a condition with a `description` is judged and has no other keys")
+                    .help("write it as a transition of its own"),
+            );
+        }
+    }
+
+    /// The words `pattern_match` and `pattern_no_match` need a pattern, and no other does.
+    fn transition(&mut self, entries: &[Entry]) {
+        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        let Some(condition) = find("condition") else {
+            return;
+        };
+        let wants = matches!(
+            condition.value.as_str(),
+            Some("pattern_match" | "pattern_no_match")
+        );
+        match (wants, find("pattern")) {
+            (true, None) => self.report(
+                Diagnostic::new(Code::MissingKey, condition.value.span)
+                    .message("`pattern` is missing: what should be found?")
+                    .help("add `pattern:` with a regular expression"),
+            ),
+            (false, Some(pattern)) => self.report(
+                Diagnostic::new(Code::Conflict, pattern.key.span)
+                    .message("`pattern` belongs to `pattern_match` and `pattern_no_match`")
+                    .related(condition.value.span, "the condition is another")
+                    .help("write `condition: {pattern_match: …}`, or drop `pattern`"),
+            ),
+            (true, Some(_)) | (false, None) => {}
         }
     }
 
@@ -264,19 +386,18 @@ impl Pass<'_> {
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }
-        if let Some(near) = finding.suggestion.clone()
-            && let Some(meant) = record.find(&near)
-        {
-            self.lose(canonical(meant));
+        if let Some(near) = &finding.suggestion {
+            self.out.lost.name(near);
         }
         self.report(finding);
     }
 
-    fn lose(&mut self, name: &str) {
-        if let Some(space) = NAMESPACES.iter().find(|space| **space == name) {
-            self.out.uncertain.insert(space);
-        }
+    /// The source of something that the reader will not see.
+    fn lose(&mut self, span: Span) {
+        let text = self.source.text().get(span.range()).unwrap_or_default();
+        self.out.lost.text(text);
     }
+
 
     fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
         self.speaks(found.name);
@@ -398,7 +519,11 @@ impl Pass<'_> {
                 entry.key.span,
                 &format!("a name under `{what}`"),
             );
+            let before = self.errors;
             self.value(&entry.value, of, name, entry.key.span);
+            if self.errors > before {
+                self.out.lost.name(name);
+            }
         }
     }
 
@@ -488,6 +613,7 @@ impl Pass<'_> {
             );
         }
         let Some(step) = self.step_type(entries, at) else {
+            self.out.lost.declarations(entries);
             return;
         };
         self.speaks(step.word);
@@ -542,7 +668,11 @@ impl Pass<'_> {
             }
             None => entries,
         };
+        let before = self.errors;
         self.record(entries, step.record, at);
+        if self.errors > before {
+            self.out.lost.declarations(entries);
+        }
     }
 
     fn step_type(&mut self, entries: &[Entry], at: Span) -> Option<&'static StepWord> {

@@ -1,9 +1,106 @@
-//! Near misses.
+//! The nearest known name to one that is not known.
 
-/// The candidate nearest to a name, if one is near.
-#[must_use]
+/// The candidate that `name` was most likely meant to be.
+///
+/// A candidate that differs only in case wins; otherwise the one with the fewest insertions,
+/// deletions, substitutions and swaps of neighbours, as long as there are at most a third as many
+/// as `name` has letters. Of equally near candidates the first is taken.
+///
+/// ```
+/// use flow_model::suggest::nearest;
+/// assert_eq!(nearest("lenght", ["lower", "length"]), Some("length"));
+/// assert_eq!(nearest("x", ["lower", "length"]), None);
+/// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .find(|c| c.eq_ignore_ascii_case(name))
+    let wanted: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
+    if wanted.is_empty() || wanted.len() > LONGEST {
+        return None;
+    }
+    let allowed = (wanted.len() / 3).max(1);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let letters: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
+        if letters.len().abs_diff(wanted.len()) > allowed {
+            continue;
+        }
+        let distance = distance(&wanted, &letters);
+        // One edit turns any single letter into any other: that is not a resemblance.
+        let alike = distance < wanted.len().max(letters.len());
+        if distance <= allowed && alike && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The same, or else a candidate of which `name` is a whole part: `text` for `input_text`.
+pub fn nearest_or_part<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    nearest(name, candidates.clone()).or_else(|| {
+        let mut candidates = candidates.into_iter();
+        candidates.find(|candidate| candidate.split('_').any(|part| part == name))
+    })
+}
+
+/// Names longer than this are not names anybody mistyped.
+const LONGEST: usize = 128;
+
+/// Damerau–Levenshtein distance, each pair of letters swapped at most once.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (above[j] + usize::from(x != y))
+                .min(above[j + 1] + 1)
+                .min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_swap_of_neighbours_is_one_mistake() {
+        assert_eq!(nearest("tojosn", ["tojson", "join"]), Some("tojson"));
+        assert_eq!(nearest("fi", ["in", "if"]), Some("if"));
+    }
+
+    #[test]
+    fn a_name_that_differs_only_in_case_wins() {
+        assert_eq!(nearest("Upper", ["supper", "upper"]), Some("upper"));
+    }
+
+    #[test]
+    fn the_smallest_distance_wins_and_then_the_first() {
+        assert_eq!(nearest("bats", ["bits", "bat"]), Some("bits"));
+        assert_eq!(
+            nearest("regex_serch", ["regex_findall", "regex_search"]),
+            Some("regex_search")
+        );
+    }
+
+    #[test]
+    fn names_too_far_away_are_not_suggested() {
+        assert_eq!(nearest("frobnicate", ["first", "length"]), None);
+        assert_eq!(nearest("a", ["b"]), None);
+        assert_eq!(nearest("", ["a"]), None);
+        assert_eq!(nearest(&"a".repeat(100_000), ["a"]), None);
+    }
+
+    #[test]
+    fn names_are_compared_by_letter_not_by_byte() {
+        assert_eq!(nearest("größe", ["grösse", "größen"]), Some("größen"));
+    }
 }

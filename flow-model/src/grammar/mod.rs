@@ -25,6 +25,8 @@ pub struct Record {
     pub rest: Option<&'static Type>,
     /// How many keys it needs at least.
     pub at_least: usize,
+    /// Canonical keys of which exactly one is given; empty when there is no such choice.
+    pub one_of: &'static [&'static str],
 }
 
 impl Record {

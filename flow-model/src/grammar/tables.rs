@@ -87,6 +87,13 @@ const fn form(
     }
 }
 
+impl Record {
+    const fn one_of(mut self, keys: &'static [&'static str]) -> Record {
+        self.one_of = keys;
+        self
+    }
+}
+
 const fn record(name: &'static str, doc: &'static str, keys: &'static [Key]) -> Record {
     Record {
         name,
@@ -95,6 +102,7 @@ const fn record(name: &'static str, doc: &'static str, keys: &'static [Key]) -> 
         more: &[],
         rest: None,
         at_least: 0,
+        one_of: &[],
     }
 }
 
@@ -321,6 +329,7 @@ pub static PROPERTY_RECORD: Record = Record {
     more: VALIDATION_KEYS,
     rest: None,
     at_least: 0,
+    one_of: &[],
 };
 
 /// A named result.
@@ -406,7 +415,8 @@ pub static COMPUTED: Record = record(
         ),
         key("static", &Bool, "Computed once, at start.").default("false"),
     ],
-);
+)
+.one_of(&["transform", "value"]);
 
 /// A tool's signature.
 pub static TOOL: Record = record(
@@ -679,52 +689,51 @@ static CONDITION_WORD: Type = Word(&[
     "pattern_no_match",
     "always",
 ]);
-static CONDITIONS: Type = Type::List(&CONDITION_TYPE, 20);
+static CONDITIONS: Type = Type::List(&INNER_CONDITION, 20);
+static INNER_CONDITION: Type = Either(&[
+    &Word(&["success", "failure", "timeout", "always"]),
+    &Type::Record(&INNER_CONDITION_MAP),
+]);
+
+static CONDITION_KEYS: [Key; 10] = [
+    key("success", &Bool, "The action succeeded (`true`), or failed or timed out (`false`)."),
+    key("timeout_occurred", &Bool, "The action timed out, or an await found nothing."),
+    key("pattern_match", &Regex, "Found in `match_text` or `screen_content`."),
+    key("pattern_not_match", &Regex, "Found in neither."),
+    key("field_equals", &FIELD_VALUES, "Fields of the result that equal a value."),
+    key("field_contains", &FIELD_VALUES, "Fields of the result that contain a text."),
+    key("expression", &Condition, "An expression that is true."),
+    key("any", &CONDITIONS, "At least one holds."),
+    key("all", &CONDITIONS, "Every one holds."),
+    key("not", &INNER_CONDITION, "It does not hold."),
+];
+
+static FIELD_VALUES: Type = Map(Pattern::Free, &Any, 20);
+
+/// A condition inside another; all given keys must hold.
+pub static INNER_CONDITION_MAP: Record = Record {
+    name: "inner condition",
+    doc: "All given keys must hold.",
+    keys: &CONDITION_KEYS,
+    more: &[],
+    rest: None,
+    at_least: 1,
+    one_of: &[],
+};
 
 /// A condition; all given keys must hold.
 pub static CONDITION_MAP: Record = Record {
     name: "condition",
-    doc: "All given keys must hold.",
-    keys: &[
-        key(
-            "success",
-            &Bool,
-            "The action succeeded (`true`), or failed or timed out (`false`).",
-        ),
-        key(
-            "timeout_occurred",
-            &Bool,
-            "The action timed out, or an await found nothing.",
-        ),
-        key(
-            "pattern_match",
-            &Regex,
-            "Found in `match_text` or `screen_content`.",
-        ),
-        key("pattern_not_match", &Regex, "Found in neither."),
-        key(
-            "field_equals",
-            &Map(Pattern::Free, &Any, 20),
-            "Fields of the result that equal a value.",
-        ),
-        key(
-            "field_contains",
-            &Map(Pattern::Free, &Any, 20),
-            "Fields of the result that contain a text.",
-        ),
-        key("expression", &Condition, "An expression that is true."),
-        key("any", &CONDITIONS, "At least one holds."),
-        key("all", &CONDITIONS, "Every one holds."),
-        key("not", &CONDITION_TYPE, "It does not hold."),
-        key(
-            "description",
-            &SHORT,
-            "Judged: the agent or person is asked whether it holds.",
-        ),
-    ],
-    more: &[],
+    doc: "All given keys must hold; `description` stands alone.",
+    keys: &[key(
+        "description",
+        &SHORT,
+        "Judged: the agent or person is asked whether it holds.",
+    )],
+    more: &CONDITION_KEYS,
     rest: None,
     at_least: 1,
+    one_of: &[],
 };
 
 /// Keys of every step.
@@ -847,6 +856,7 @@ const fn step(name: &'static str, doc: &'static str, keys: &'static [Key]) -> Re
         more: COMMON,
         rest: None,
         at_least: 0,
+        one_of: &[],
     }
 }
 
@@ -914,7 +924,8 @@ pub static FOREACH_STEP: Record = step(
         key("prompt", &Template, "Replaces the standard prompt of sub-agents."),
         alias("sub_agent_prompt_override", &Template, "prompt"),
     ],
-);
+)
+.one_of(&["task", "steps"]);
 
 /// What a failed child means.
 pub static ON_CHILD_ERROR: Record = record(
@@ -1006,6 +1017,7 @@ pub static STATE_UPDATE_STEP: Record = Record {
     more: COMMON,
     rest: None,
     at_least: 0,
+    one_of: &["path", "updates"],
 };
 
 /// Runs another workflow.
@@ -1052,6 +1064,7 @@ pub static SHELL_MILLIS_STEP: Record = Record {
     more: COMMON_MILLIS,
     rest: None,
     at_least: 0,
+    one_of: &[],
 };
 
 static COMMON_MILLIS: &[Key] = &in_millis(COMMON_KEYS);
@@ -1100,6 +1113,7 @@ pub static APPLY_HINTS_STEP: Record = Record {
     more: COMMON,
     rest: Some(&Any),
     at_least: 0,
+    one_of: &[],
 };
 
 static OPTIONS: Type = Either(&[&Type::List(&Any, 1000), &Template]);

@@ -720,15 +720,15 @@ pub struct Dependency {
 }
 
 /// How a computed field's value is made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// A JavaScript expression over `input` and the flattened view.
     Transform(Text),
     /// A JavaScript function body with `return`.
     Body(Text),
-    /// An expression of the workflow's dialect.
-    Value(Expression),
+    /// A value of the workflow's dialect.
+    Value(Template),
 }
 
 /// What a failing rule of a computed field means.
@@ -856,8 +856,8 @@ pub struct ToolSignature {
     pub name: Text,
     /// What it does.
     pub description: Option<Text>,
-    /// Its parameters.
-    pub params: List<Field>,
+    /// Its parameters; `None` accepts any.
+    pub params: Option<List<Field>>,
     /// The fields of its result.
     pub returns: List<Field>,
     /// Whether a repeated call is harmless; `None` when the definition does not say.

@@ -4,9 +4,9 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::fault::{FaultKind, InvalidParameters, ParameterFault, Segment, noun};
-use super::nearest::nearest;
 use super::{Key, Request, Rule, Shape, Tool};
 use crate::graph::Type;
+use crate::suggest::{nearest, nearest_or_part};
 
 /// A parameter's value where it is known; `None` when only a run will tell.
 pub type Known<'a> = Option<&'a Value>;
@@ -134,7 +134,7 @@ impl<'a> Check<'a> {
         for (name, value) in self.params {
             let Some(parameter) = self.tool.parameter(name) else {
                 let names = self.tool.parameters().iter().map(|known| &*known.name);
-                let suggestion = nearest(name, names);
+                let suggestion = nearest_or_part(name, names).map(str::to_owned);
                 self.fault(name, &[], FaultKind::Unknown { suggestion });
                 continue;
             };
@@ -192,7 +192,7 @@ impl<'a> Check<'a> {
                     let kind = FaultKind::NotOneOf {
                         allowed: Key::names().map(str::to_owned).collect(),
                         found: key.to_owned(),
-                        suggestion: nearest(key, Key::names()),
+                        suggestion: nearest(key, Key::names()).map(str::to_owned),
                     };
                     self.fault(name, &[Segment::Index(index)], kind);
                 }
@@ -237,7 +237,8 @@ impl<'a> Check<'a> {
             Value::String(text) if !shape.allowed.is_empty() => {
                 if !shape.allowed.contains(text) {
                     let kind = FaultKind::NotOneOf {
-                        suggestion: nearest(text, shape.allowed.iter().map(String::as_str)),
+                        suggestion: nearest_or_part(text, shape.allowed.iter().map(String::as_str))
+                            .map(str::to_owned),
                         allowed: shape.allowed.clone(),
                         found: text.clone(),
                     };

@@ -14,7 +14,6 @@
 mod check;
 mod fault;
 mod key;
-mod nearest;
 mod parameter;
 mod schema;
 mod terminal;

@@ -1,0 +1,832 @@
+//! Every expression of a document: does it parse, and does each name in it mean something?
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Checker;
+use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Act, Condition, Path, Step, Write};
+use crate::expression::{self, Analysis, Dialect, FaultKind, Form as TextForm, Read};
+use crate::graph::{Form, Tier, Type};
+use crate::lower::split_path;
+use crate::source::{Span, Tree, Value};
+use crate::tools;
+
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// `if`, `when`, `expression`: a sole interpolation, or bare.
+    Condition,
+    /// `items`: the same, or a list.
+    Items,
+    /// Any value; texts are templates.
+    Template,
+    /// A shell command.
+    Command,
+    /// Text typed into a terminal.
+    Typed,
+}
+
+/// Reads of one step, collected while its expressions are analysed.
+type Reads = Vec<FieldRead>;
+
+impl<'d> Checker<'d> {
+    pub(super) fn expressions(&mut self) {
+        let spaces = spaces(self.document);
+        let document = self.document;
+        let main = Scope {
+            unit: 0,
+            space: 0,
+            inputs: names_of(document.inputs.as_deref()),
+            dialect: document.dialect,
+            state: true,
+            item: false,
+            looped: false,
+            error: false,
+            result: false,
+            open: document.form == Some(Form::States),
+            braces: document.form == Some(Form::States),
+            needs: None,
+            local: Vec::new(),
+        };
+        let mut pass = Pass {
+            checker: self,
+            spaces: &spaces,
+        };
+        let start = Scope {
+            state: false,
+            ..main.clone()
+        };
+        for field in &document.state {
+            if let Some(value) = field.value {
+                pass.tree(value, Role::Template, &start, &mut Reads::new());
+            }
+        }
+        for field in &document.computed {
+            let scope = Scope {
+                dialect: field.dialect,
+                ..main.clone()
+            };
+            if let Some(value) = field.value {
+                let role = match expression::form(value.as_str().unwrap_or_default(), field.dialect) {
+                    TextForm::Literal => Role::Condition,
+                    TextForm::Sole(_) | TextForm::Text => Role::Template,
+                };
+                pass.tree(value, role, &scope, &mut Reads::new());
+            }
+        }
+        for step in &document.steps {
+            pass.step(step, &main);
+        }
+        for output in &document.outputs {
+            pass.tree(output.value, Role::Template, &main, &mut Reads::new());
+        }
+        let failing = Scope {
+            error: true,
+            ..main.clone()
+        };
+        for step in &document.on_error.steps {
+            pass.step(step, &failing);
+        }
+        for (index, task) in document.tasks.iter().enumerate() {
+            let scope = Scope {
+                unit: index + 1,
+                space: if task.shares_state { 0 } else { index + 1 },
+                inputs: names_of(task.inputs.as_deref()),
+                dialect: task.dialect,
+                item: true,
+                looped: true,
+                open: false,
+                braces: false,
+                ..main.clone()
+            };
+            let start = Scope {
+                state: false,
+                ..scope.clone()
+            };
+            for field in &task.state {
+                if let Some(value) = field.value {
+                    pass.tree(value, Role::Template, &start, &mut Reads::new());
+                }
+            }
+            for step in &task.steps {
+                pass.step(step, &scope);
+            }
+            let failing = Scope {
+                error: true,
+                ..scope.clone()
+            };
+            for step in &task.cleanup {
+                pass.step(step, &failing);
+            }
+        }
+    }
+}
+
+fn names_of<'d>(fields: Option<&'d [crate::document::Field<'d>]>) -> Option<Vec<&'d str>> {
+    fields.map(|fields| fields.iter().map(|field| field.name.value.as_str()).collect())
+}
+
+struct Pass<'c, 'd> {
+    checker: &'c mut Checker<'d>,
+    spaces: &'c [Space<'d>],
+}
+
+impl<'d> Pass<'_, 'd> {
+    fn space(&self, scope: &Scope<'d>) -> &Space<'d> {
+        &self.spaces[scope.space.min(self.spaces.len() - 1)]
+    }
+
+    fn step(&mut self, step: &'d Step<'d>, around: &Scope<'d>) {
+        let mut reads = Reads::new();
+        let scope = Scope {
+            needs: step.needs_state.as_deref(),
+            ..around.clone()
+        };
+        self.needs_state(step, &scope);
+        if let Some(when) = step.when {
+            self.tree(when, Role::Condition, &scope, &mut reads);
+        }
+        self.act(step, &scope, &mut reads);
+        if let Some(value) = step.fallback_value {
+            self.tree(value, Role::Template, &scope, &mut reads);
+        }
+        self.writes(&step.writes, step, &scope, &mut reads);
+        let failing = Scope {
+            error: true,
+            ..scope.clone()
+        };
+        self.writes(&step.error_writes, step, &failing, &mut reads);
+        let after = Scope {
+            result: true,
+            open: true,
+            ..scope
+        };
+        for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
+            self.condition(&transition.condition, &after, &mut reads);
+        }
+        self.checker.uses.by_step.insert(address(step), reads);
+        let inner = Scope {
+            item: around.item || matches!(step.act, Act::Loop { .. }),
+            looped: around.looped || step.is_loop(),
+            ..around.clone()
+        };
+        for body in step.bodies() {
+            for step in body {
+                self.step(step, &inner);
+            }
+        }
+    }
+
+    fn needs_state(&mut self, step: &'d Step<'d>, scope: &Scope<'d>) {
+        let Some(names) = scope.needs else {
+            if self.checker.document.strict && step.exits.is_none() {
+                self.checker.report(
+                    Diagnostic::new(Code::NeedsStateRequired, step.head)
+                        .message(format!("step `{}` does not say which state it reads", step.id.value))
+                        .help("add `needs_state:` with the fields its templates read, or `[]`"),
+                );
+            }
+            return;
+        };
+        for name in names {
+            if !self.space(scope).has(&name.value) {
+                self.unknown_field(&name.value, name.span, scope);
+            }
+        }
+    }
+
+    fn act(&mut self, step: &'d Step<'d>, scope: &Scope<'d>, reads: &mut Reads) {
+        let mut see = |pass: &mut Self, tree: &'d Tree, role: Role| {
+            pass.tree(tree, role, scope, reads);
+        };
+        match &step.act {
+            Act::Condition { test, .. } | Act::While { test, .. } => {
+                see(self, test, Role::Condition);
+            }
+            Act::Loop { items, .. } => {
+                see(self, items, Role::Items);
+                self.known_list(items, scope);
+            }
+            Act::FanOut {
+                items,
+                prompt,
+                collect_to,
+                ..
+            } => {
+                see(self, items, Role::Items);
+                if let Some(tree) = collect_to {
+                    self.path_tree(tree, scope, reads);
+                }
+                // The prompt is rendered per child, when the item exists.
+                if let Some(prompt) = prompt {
+                    let child = Scope {
+                        item: true,
+                        looped: true,
+                        ..scope.clone()
+                    };
+                    self.tree(prompt, Role::Template, &child, reads);
+                }
+                self.known_list(items, scope);
+            }
+            Act::Break | Act::Continue | Act::Goto { .. } | Act::SetState => {}
+            Act::Return { value } => {
+                if let Some(value) = value {
+                    see(self, value, Role::Template);
+                }
+            }
+            Act::Call {
+                workflow, inputs, ..
+            } => {
+                see(self, workflow, Role::Template);
+                for (_, tree) in inputs {
+                    see(self, tree, Role::Template);
+                }
+            }
+            Act::Shell {
+                command,
+                env,
+                working_directory,
+                reason,
+                ..
+            } => {
+                see(self, command, Role::Command);
+                for (_, tree) in env {
+                    see(self, tree, Role::Template);
+                }
+                for tree in working_directory.iter().chain(reason) {
+                    see(self, tree, Role::Template);
+                }
+            }
+            Act::Tool {
+                tool, parameters, ..
+            } => {
+                for (name, tree) in parameters {
+                    let typed = tool.value == "send_input" && name.value == "input_text";
+                    see(self, tree, if typed { Role::Typed } else { Role::Template });
+                }
+            }
+            Act::Prompt {
+                message, options, ..
+            } => {
+                see(self, message, Role::Template);
+                if let Some(options) = options {
+                    let role = match options.as_str() {
+                        Some(_) => Role::Items,
+                        None => Role::Template,
+                    };
+                    see(self, options, role);
+                }
+            }
+            Act::Wait { duration, message } => {
+                if crate::structure::duration(duration).is_none() {
+                    see(self, duration, Role::Condition);
+                }
+                if let Some(message) = message {
+                    see(self, message, Role::Template);
+                }
+            }
+            Act::Delegate { instructions, .. } => see(self, instructions, Role::Template),
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition<'d>, scope: &Scope<'d>, reads: &mut Reads) {
+        match condition {
+            Condition::Expression(tree) => self.tree(tree, Role::Condition, scope, reads),
+            Condition::Equals(_, tree) | Condition::Contains(_, tree) => {
+                self.tree(tree, Role::Template, scope, reads);
+            }
+            Condition::All(inner) | Condition::Any(inner) => {
+                for one in inner {
+                    self.condition(one, scope, reads);
+                }
+            }
+            Condition::Not(inner) => self.condition(inner, scope, reads),
+            Condition::Always
+            | Condition::Success(_)
+            | Condition::TimedOut(_)
+            | Condition::Match(_)
+            | Condition::NoMatch(_)
+            | Condition::Judged(_) => {}
+        }
+    }
+
+    fn writes(&mut self, writes: &'d [Write<'d>], step: &'d Step<'d>, scope: &Scope<'d>, reads: &mut Reads) {
+        let sets = matches!(step.act, Act::SetState);
+        let mut scope = Scope {
+            result: !sets || scope.error,
+            open: scope.open || !sets,
+            ..scope.clone()
+        };
+        for write in writes {
+            self.path(&write.path, &scope, reads);
+            if let Some(value) = write.value {
+                self.tree(value, Role::Template, &scope, reads);
+                self.typed_write(write, value, scope.dialect);
+            }
+            if let Some((_, field)) = static_field(write.path.text, scope.dialect) {
+                scope.local.push(field);
+            }
+        }
+    }
+
+    /// A literal written to a field with a declared type.
+    fn typed_write(&mut self, write: &Write<'d>, value: &'d Tree, dialect: Dialect) {
+        let Some((tier, field)) = static_field(write.path.text, dialect) else {
+            return;
+        };
+        let whole = split_path(write.path.text, dialect).is_some_and(|(_, s)| s.len() == 1);
+        let sets = write.operation == crate::graph::Operation::Set;
+        let declared = self.checker.document.state.iter().find(|declared| {
+            declared.name.value == field && declared.by_hand == (tier == Tier::State)
+        });
+        if let Some(declared) = declared
+            && declared.ty != Type::Any
+            && whole
+            && sets
+        {
+            self.checker.literal_fits(value, declared.ty, dialect, field);
+        }
+    }
+
+    fn path_tree(&mut self, tree: &'d Tree, scope: &Scope<'d>, reads: &mut Reads) {
+        let Some(text) = tree.as_str() else {
+            return;
+        };
+        let path = Path {
+            text,
+            span: tree.span,
+            tree: Some(tree),
+        };
+        self.path(&path, scope, reads);
+    }
+
+    fn path(&mut self, path: &Path<'d>, scope: &Scope<'d>, reads: &mut Reads) {
+        if path.text.contains("{{") {
+            let analysis = expression::template(path.text, scope.dialect);
+            self.analysis(&analysis, path.tree, path.span, scope, reads);
+        }
+        let Some((tier, segments)) = split_path(path.text, scope.dialect) else {
+            self.checker.report(
+                Diagnostic::new(Code::BadPath, path.span)
+                    .message(format!("`{}` is not a state path", path.text))
+                    .help("write a field, or fields joined by dots: `results.first`"),
+            );
+            return;
+        };
+        let field = &path.text[segments[0].clone()];
+        let explicit = segments[0].start > 0;
+        let derived = self.space(scope).fields.get(field).is_some_and(|tiers| {
+            tiers.contains(&Place::Computed)
+        });
+        if tier == Tier::Computed || (derived && !explicit) {
+            self.checker.report(
+                Diagnostic::new(Code::WriteToComputed, path.span)
+                    .message(format!("`{field}` is computed and cannot be written"))
+                    .label("a write to a computed field")
+                    .help("write the fields it is made from; it follows"),
+            );
+        }
+    }
+
+    fn tree(&mut self, tree: &'d Tree, role: Role, scope: &Scope<'d>, reads: &mut Reads) {
+        match &tree.value {
+            Value::Str(scalar) => self.text(&scalar.text, tree, role, scope, reads),
+            Value::List(items) => {
+                for item in items {
+                    self.tree(item, Role::Template, scope, reads);
+                }
+            }
+            Value::Map(entries) => {
+                for entry in entries {
+                    self.tree(&entry.value, Role::Template, scope, reads);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+
+    fn text(
+        &mut self,
+        text: &'d str,
+        tree: &'d Tree,
+        role: Role,
+        scope: &Scope<'d>,
+        reads: &mut Reads,
+    ) {
+        let form = expression::form(text, scope.dialect);
+        let bare = matches!(role, Role::Condition | Role::Items);
+        let analysis = match (&form, bare) {
+            (TextForm::Literal, true) => expression::expression(text, scope.dialect),
+            (TextForm::Literal, false) => Analysis::default(),
+            (TextForm::Sole(_) | TextForm::Text, _) => expression::template(text, scope.dialect),
+        };
+        self.analysis(&analysis, Some(tree), tree.span, scope, reads);
+        if form == TextForm::Text && bare && analysis.faults.is_empty() {
+            self.checker.report(
+                Diagnostic::new(Code::TextAround, self.checker.line(tree.span))
+                    .message("there is text around the expression")
+                    .label("this is text, and text is always true")
+                    .help("put the whole condition inside one `{{ … }}`"),
+            );
+        }
+        let variables = if scope.braces { expression::braced(text) } else { Vec::new() };
+        for (_, name) in &variables {
+            self.variable(name, scope);
+        }
+        match role {
+            Role::Command => self.command(text, tree, &analysis),
+            Role::Typed => self.typed(tree, &analysis, &variables),
+            Role::Condition | Role::Items | Role::Template => {}
+        }
+    }
+
+    /// A `{name}` or bare name that may be an input or a variable of the run.
+    fn variable(&mut self, name: &str, scope: &Scope<'d>) {
+        if scope.inputs.as_ref().is_some_and(|inputs| inputs.contains(&name)) {
+            self.checker.uses.input(scope.unit, name);
+        }
+        if self.space(scope).fields.contains_key(name) {
+            self.checker.uses.field(scope.space, name);
+        }
+    }
+
+    fn analysis(
+        &mut self,
+        analysis: &Analysis,
+        tree: Option<&'d Tree>,
+        span: Span,
+        scope: &Scope<'d>,
+        reads: &mut Reads,
+    ) {
+        for fault in &analysis.faults {
+            let at = self.place(tree, span, &fault.range);
+            let (code, suggestion) = match &fault.kind {
+                FaultKind::Syntax => match scope.dialect {
+                    Dialect::Jinja => (Code::TemplateSyntax, None),
+                    Dialect::Js => (Code::JavaScriptSyntax, None),
+                },
+                FaultKind::UnknownFilter(unknown)
+                | FaultKind::UnknownFunction(unknown)
+                | FaultKind::UnknownTest(unknown) => {
+                    (Code::UnknownFilter, unknown.suggestion.clone())
+                }
+            };
+            if code != Code::UnknownFilter
+                && let Some(text) = tree.and_then(Tree::as_str)
+            {
+                self.checker.lost.text(text);
+            }
+            let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
+            finding.help = fault.help.clone();
+            finding.suggestion = suggestion;
+            self.checker.report(finding);
+        }
+        for read in &analysis.reads {
+            let at = self.place(tree, span, &read.range);
+            self.read(read, at, scope, reads);
+        }
+        for call in analysis.calls.iter().filter(|call| call.name == "variable") {
+            let _ = call;
+            self.checker.uses.all_inputs.insert(scope.unit);
+        }
+    }
+
+    fn place(&self, tree: Option<&'d Tree>, span: Span, range: &Range<usize>) -> Span {
+        match tree {
+            Some(tree) => self.checker.within(tree, range),
+            None => span,
+        }
+    }
+
+    fn read(&mut self, read: &Read, at: Span, scope: &Scope<'d>, reads: &mut Reads) {
+        let Some(root) = read.path.first() else {
+            return;
+        };
+        let key = read.path.get(1).map(String::as_str);
+        match root.as_str() {
+            "inputs" => self.input(key, at, scope),
+            "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
+                Diagnostic::new(Code::UnknownName, at)
+                    .message(format!("`{root}` does not exist yet where the state begins"))
+                    .help("initial values are made from `inputs`, `now()` and `uuid()`"),
+            ),
+            "state" | "this" => self.fields(key, None, read, at, scope, reads),
+            "raw" => self.fields(key, Some(Place::Raw), read, at, scope, reads),
+            "computed" => self.fields(key, Some(Place::Computed), read, at, scope, reads),
+            "item" if scope.item => {}
+            "item" => self.checker.report(
+                Diagnostic::new(Code::UnknownName, at)
+                    .message("`item` means nothing outside a loop")
+                    .label("no loop around this")
+                    .help("`item` is the current one of `foreach`, in its steps or its task"),
+            ),
+            "loop" if scope.looped => self.member("loop", key, LOOP, at),
+            "loop" => self.checker.report(
+                Diagnostic::new(Code::UnknownName, at)
+                    .message("`loop` means nothing outside a loop")
+                    .label("no loop around this"),
+            ),
+            "run" => self.member("run", key, RUN, at),
+            "env" => self.environment(key, at),
+            "error" if scope.error => {}
+            "result" if scope.result => {}
+            name if scope.local.contains(&name) => {}
+            name if scope.state && self.space(scope).fields.contains_key(name) => {
+                let key = Some(root.as_str());
+                self.fields(key, None, read, at, scope, reads);
+            }
+            name => self.bare(name, at, scope),
+        }
+    }
+
+    fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
+        self.variable(name, scope);
+        if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
+            return;
+        }
+        let mut known: Vec<&str> = vec!["inputs", "state", "run", "env", "raw", "computed"];
+        if scope.item {
+            known.extend(["item", "loop"]);
+        }
+        known.extend(self.space(scope).fields.keys());
+        known.extend(&scope.local);
+        let mut finding = Diagnostic::new(Code::UnknownName, at)
+            .message(format!("`{name}` means nothing here"))
+            .label("unknown name")
+            .suggest(name, known);
+        if scope.inputs.as_ref().is_some_and(|inputs| inputs.contains(&name)) {
+            finding = finding.help(format!("inputs are read as `inputs.{name}`"));
+            finding.suggestion = Some(format!("inputs.{name}"));
+        } else if finding.suggestion.is_none() {
+            finding = finding.help(match name {
+                "error" => "`error` exists in failure steps and `error_state_update`",
+                "result" => "`result` exists in `state_update`",
+                _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
+            });
+        }
+        self.checker.report(finding);
+    }
+
+    fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
+        let Some(name) = key else {
+            self.checker.uses.all_inputs.insert(scope.unit);
+            return;
+        };
+        self.checker.uses.input(scope.unit, name);
+        let Some(declared) = &scope.inputs else {
+            return;
+        };
+        if declared.contains(&name) || self.checker.lost.mentions(name) {
+            return;
+        }
+        let mut finding = Diagnostic::new(Code::UnknownInput, at)
+            .message(format!("there is no input `{name}`"))
+            .label("not declared under `inputs`")
+            .suggest(name, declared.iter().copied());
+        match &finding.suggestion {
+            Some(near) => {
+                let near = near.clone();
+                self.checker.uses.input(scope.unit, &near);
+            }
+            None => finding = finding.help("declare it under `inputs`"),
+        }
+        self.checker.report(finding);
+    }
+
+    fn fields(
+        &mut self,
+        key: Option<&str>,
+        place: Option<Place>,
+        read: &Read,
+        at: Span,
+        scope: &Scope<'d>,
+        reads: &mut Reads,
+    ) {
+        let Some(name) = key else {
+            self.checker.uses.all_state.insert(scope.space);
+            return;
+        };
+        self.checker.uses.field(scope.space, name);
+        reads.push(FieldRead {
+            field: name.to_owned(),
+            span: at,
+            optional: read.optional,
+        });
+        let known = match place {
+            None => self.space(scope).has(name),
+            Some(place) => self.space(scope).has_in(name, place),
+        };
+        if !known {
+            self.unknown_field(name, at, scope);
+            return;
+        }
+        let Some(needs) = scope.needs else {
+            return;
+        };
+        let allowed = needs.iter().any(|needed| needed.value == name);
+        if !allowed && !scope.local.contains(&name) {
+            self.checker.report(
+                Diagnostic::new(Code::OutsideNeedsState, at)
+                    .message(format!("this step may not read `{name}`: `needs_state` does not list it"))
+                    .label("outside `needs_state`")
+                    .help(format!("add `{name}` to `needs_state`")),
+            );
+        }
+    }
+
+    fn unknown_field(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
+        if self.checker.lost.mentions(name) {
+            return;
+        }
+        let known: Vec<&str> = self.space(scope).fields.keys().copied().collect();
+        let mut finding = Diagnostic::new(Code::UnknownState, at)
+            .message(format!("there is no state field `{name}`"))
+            .label("nothing declares or writes it")
+            .suggest(name, known);
+        match &finding.suggestion {
+            Some(near) => {
+                let near = near.clone();
+                self.checker.uses.field(scope.space, &near);
+            }
+            None => finding = finding.help("declare it under `state`, or write it with `output_to`"),
+        }
+        self.checker.report(finding);
+    }
+
+    fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
+        if let Some(key) = key
+            && !known.contains(&key)
+        {
+            let mut finding = Diagnostic::new(Code::UnknownName, at)
+                .message(format!("`{root}` has no `{key}`"))
+                .suggest(key, known.iter().copied());
+            if finding.suggestion.is_none() {
+                finding = finding.help(format!("it has `{}`", known.join("`, `")));
+            }
+            self.checker.report(finding);
+        }
+    }
+
+    fn environment(&mut self, key: Option<&str>, at: Span) {
+        let document = self.checker.document;
+        let Some(key) = key else {
+            return;
+        };
+        let known = || document.arguments.iter().map(|v| v.name.value.as_str());
+        if known().any(|name| name == key) || self.checker.lost.mentions(key) {
+            return;
+        }
+        let mut finding = Diagnostic::new(Code::UnknownName, at)
+            .message(format!("`env` has no `{key}`: it is not declared under `arguments`"))
+            .suggest(key, known());
+        if finding.suggestion.is_none() {
+            finding = finding.help("declare it under `arguments`");
+        }
+        self.checker.report(finding);
+    }
+
+    /// `items` that is known not to be a list.
+    fn known_list(&mut self, items: &'d Tree, scope: &Scope<'d>) {
+        let document = self.checker.document;
+        let not_a_list = match &items.value {
+            Value::List(_) => None,
+            Value::Str(scalar) => {
+                let text = match expression::form(&scalar.text, scope.dialect) {
+                    TextForm::Sole(range) => scalar.text[range].trim(),
+                    TextForm::Literal => scalar.text.trim(),
+                    TextForm::Text => return,
+                };
+                let fields = match scope.unit {
+                    0 => document.inputs.as_deref(),
+                    unit => document.tasks[unit - 1].inputs.as_deref(),
+                };
+                let input = text.strip_prefix("inputs.").and_then(|name| {
+                    let mut fields = fields.unwrap_or_default().iter();
+                    fields.find(|field| field.name.value == name).map(|f| f.ty)
+                });
+                let state = text.strip_prefix("state.").and_then(|name| {
+                    let mut fields = document.state.iter();
+                    fields.find(|field| field.name.value == name).map(|f| f.ty)
+                });
+                match input.or(state.filter(|_| scope.space == 0)) {
+                    Some(Type::Array | Type::Any) | None => None,
+                    Some(ty) => Some(type_noun(ty)),
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {
+                Some(items.noun())
+            }
+        };
+        if let Some(noun) = not_a_list {
+            self.checker.report(
+                Diagnostic::new(Code::NotAList, self.checker.line(items.span))
+                    .message(format!("`foreach` runs over a list, and this is {noun}"))
+                    .label(format!("this is {noun}"))
+                    .help("give a list, or an expression that yields one"),
+            );
+        }
+    }
+
+    fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
+        for interpolation in &analysis.interpolations {
+            let at = self.checker.within(tree, &interpolation.range);
+            if interpolation.filters.iter().any(|filter| filter == "unquoted") {
+                self.checker.report(
+                    Diagnostic::new(Code::Unquoted, at)
+                        .message("this value reaches the shell unquoted: it can run any command")
+                        .help("drop `| unquoted`; a list becomes several words by itself"),
+                );
+                continue;
+            }
+            if let Some(program) = second_interpreter(&text[..interpolation.range.start]) {
+                self.checker.report(
+                    Diagnostic::new(Code::SecondInterpreter, at)
+                        .message(format!("`{program}` reads this value a second time, as code"))
+                        .label("quoted for the first shell only")
+                        .help("pass it as an argument or in `env`, and read it there as a variable"),
+                );
+            }
+        }
+    }
+
+    fn typed(&mut self, tree: &'d Tree, analysis: &Analysis, variables: &[(Range<usize>, &str)]) {
+        let unquoted = analysis
+            .interpolations
+            .iter()
+            .filter(|i| i.filters.last().is_none_or(|last| last != "sh"))
+            .map(|i| &i.range);
+        let braced = variables
+            .iter()
+            .filter(|(_, name)| *name != "session_id")
+            .filter(|(_, name)| {
+                tools::standard_variable(name).is_some()
+                    || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
+                        inputs.iter().any(|input| input.name.value == *name)
+                    })
+            })
+            .map(|(range, _)| range);
+        let places: Vec<Span> = unquoted
+            .chain(braced)
+            .map(|range| self.checker.within(tree, range))
+            .collect();
+        for at in places {
+            self.checker.report(
+                Diagnostic::new(Code::TypedValue, at)
+                    .message("this value is typed as it is: the program in front may run it")
+                    .label("not quoted")
+                    .help("add `| sh` when a shell reads it: `{{ … | sh }}`"),
+            );
+        }
+    }
+}
+
+const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
+const RUN: &[&str] = &["id", "workflow", "started_at"];
+
+fn type_noun(ty: Type) -> &'static str {
+    match ty {
+        Type::Any => "anything",
+        Type::String => "text",
+        Type::Number | Type::Integer => "a number",
+        Type::Boolean => "a boolean",
+        Type::Array => "a list",
+        Type::Object => "a map",
+    }
+}
+
+/// The program that will read a value as code, from the command text before the value.
+fn second_interpreter(before: &str) -> Option<&str> {
+    static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?x) \b(?:
+                (?P<shell>(?:ba|z|da|k|fi)?sh|su)\s+(?:\S+\s+)*?-[a-zA-Z]*c\b
+              | (?P<eval>eval|ssh)\b
+              | (?P<script>python[0-9.]*|perl|ruby|node|php)\s+(?:-\S+\s+)*?-[cer]\b
+            )",
+        )
+        .ok()
+    });
+    let start = before
+        .rfind(['\n', ';', '|'])
+        .into_iter()
+        .chain(before.rfind("&&").map(|at| at + 1))
+        .max()
+        .map_or(0, |at| at + 1);
+    // A separator inside quotes does not end the command that the quotes belong to.
+    let command = if before[start..].matches(['"', '\'']).count() % 2 == 1 || start == 0 {
+        &before[start..]
+    } else {
+        before
+            .rfind('\n')
+            .map_or(before, |newline| &before[newline + 1..])
+    };
+    let found = PROGRAM.as_ref()?.captures(command)?;
+    let program = ["shell", "eval", "script"]
+        .iter()
+        .find_map(|name| found.name(name))?;
+    Some(program.as_str())
+}

@@ -1,0 +1,95 @@
+//! The second pass: does a document that has the right shape mean something?
+//!
+//! Each file here holds the rules of one idea. They run one after another over the same document
+//! and report into one list, which is put into document order at the end.
+
+mod actions;
+mod computed;
+mod expressions;
+mod flow;
+mod scope;
+mod states;
+mod unused;
+mod values;
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::document::Document;
+use crate::graph::Graph;
+use crate::loader::Loader;
+use crate::lower;
+use crate::source::{Source, Span, Tree, within};
+use crate::structure::Lost;
+
+use scope::Uses;
+
+/// What the checks share.
+pub(crate) struct Checker<'d> {
+    document: &'d Document<'d>,
+    sources: &'d [Source],
+    lost: &'d mut Lost,
+    loader: &'d dyn Loader,
+    uses: Uses,
+    findings: Vec<Diagnostic>,
+}
+
+/// Checks a document and lowers it. The graph counts only when nothing found is an error.
+pub(crate) fn check<'d>(
+    document: &'d Document<'d>,
+    sources: &'d [Source],
+    lost: &'d mut Lost,
+    loader: &'d dyn Loader,
+) -> (Vec<Diagnostic>, Graph) {
+    let mut checker = Checker {
+        document,
+        sources,
+        lost,
+        loader,
+        uses: Uses::default(),
+        findings: Vec::new(),
+    };
+    checker.declarations();
+    checker.links();
+    checker.actions();
+    let order = checker.computed();
+    checker.expressions();
+    checker.conditions();
+    let graph = lower::graph(document, &order, sources);
+    checker.paths(&graph);
+    checker.unused();
+    (checker.findings, graph)
+}
+
+impl<'d> Checker<'d> {
+    fn report(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+    }
+
+    fn source(&self, span: Span) -> Option<&'d Source> {
+        self.sources.get(usize::from(span.file.0))
+    }
+
+    /// The part of a span that stands on its first line.
+    fn line(&self, span: Span) -> Span {
+        match self.source(span) {
+            Some(source) => source.first_line(span),
+            None => span,
+        }
+    }
+
+    /// Where a range of a text value stands.
+    fn within(&self, tree: &Tree, range: &std::ops::Range<usize>) -> Span {
+        match self.source(tree.span) {
+            Some(source) => {
+                let span = within(source, tree, range);
+                source.first_line(span)
+            }
+            None => tree.span,
+        }
+    }
+
+    fn has_errors(&self, codes: &[Code]) -> bool {
+        self.findings
+            .iter()
+            .any(|f| f.severity == Severity::Error && codes.contains(&f.code))
+    }
+}

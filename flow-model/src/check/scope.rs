@@ -1,0 +1,197 @@
+//! Which names an expression may use where it stands, and which ones expressions have used.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::document::{Document, Step, StateField, Write, all_steps};
+use crate::expression::Dialect;
+use crate::graph::Tier;
+use crate::lower::split_path;
+use crate::source::{Span, Spanned};
+
+/// A state that some steps share: the workflow's, or a task's own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Space<'d> {
+    /// Fields with the tiers they stand in.
+    pub(crate) fields: BTreeMap<&'d str, BTreeSet<Place>>,
+    /// A write whose field is only known at run time makes every field possible.
+    pub(crate) open: bool,
+}
+
+/// The tier of a field, in the order in which reading finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Computed,
+    Raw,
+    State,
+}
+
+impl<'d> Space<'d> {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.open || self.fields.contains_key(name)
+    }
+
+    pub(crate) fn has_in(&self, name: &str, place: Place) -> bool {
+        self.open || self.fields.get(name).is_some_and(|tiers| tiers.contains(&place))
+    }
+
+    fn declare(&mut self, name: &'d str, place: Place) {
+        self.fields.entry(name).or_default().insert(place);
+    }
+
+    fn declare_state(&mut self, state: &'d [StateField<'d>]) {
+        for field in state {
+            let place = if field.by_hand { Place::State } else { Place::Raw };
+            self.declare(&field.name.value, place);
+        }
+    }
+
+    fn declare_writes(&mut self, steps: &'d [Step<'d>], dialect: Dialect) {
+        for step in all_steps(steps) {
+            for write in step.writes.iter().chain(&step.error_writes) {
+                self.declare_write(write, dialect);
+            }
+            if let crate::document::Act::FanOut {
+                collect_to: Some(tree),
+                ..
+            } = &step.act
+            {
+                self.declare_path(tree.as_str().unwrap_or_default(), dialect);
+            }
+        }
+    }
+
+    fn declare_write(&mut self, write: &Write<'d>, dialect: Dialect) {
+        self.declare_path(write.path.text, dialect);
+    }
+
+    fn declare_path(&mut self, path: &'d str, dialect: Dialect) {
+        match static_field(path, dialect) {
+            Some((Tier::Raw, field)) => self.declare(field, Place::Raw),
+            Some((Tier::State, field)) => self.declare(field, Place::State),
+            Some((Tier::Computed, _)) => {}
+            None => self.open = self.open || split_path(path, dialect).is_some(),
+        }
+    }
+}
+
+/// The field a path starts with, when the text tells it.
+pub(crate) fn static_field(path: &str, dialect: Dialect) -> Option<(Tier, &str)> {
+    let (tier, segments) = split_path(path, dialect)?;
+    let field = &path[segments.first()?.clone()];
+    (!field.contains("{{")).then_some((tier, field))
+}
+
+/// The state of the workflow and of every task: index 0, then the tasks in order. A task that
+/// shares the workflow's state has the same space.
+pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
+    let mut main = Space::default();
+    main.declare_state(&document.state);
+    for field in &document.computed {
+        main.declare(&field.name.value, Place::Computed);
+    }
+    main.declare_writes(&document.steps, document.dialect);
+    main.declare_writes(&document.on_error.steps, document.dialect);
+    if let Some(tree) = document.on_error.collect_to {
+        main.declare_path(tree.as_str().unwrap_or_default(), document.dialect);
+    }
+    for task in document.tasks.iter().filter(|task| task.shares_state) {
+        main.declare_state(&task.state);
+        main.declare_writes(&task.steps, task.dialect);
+        main.declare_writes(&task.cleanup, task.dialect);
+    }
+    let includes = all_steps(&document.steps).into_iter().any(|step| {
+        matches!(&step.act, crate::document::Act::Call { shares_computed: true, .. })
+    });
+    main.open |= includes;
+    let mut all = Vec::with_capacity(document.tasks.len() + 1);
+    all.push(main);
+    for task in &document.tasks {
+        if task.shares_state {
+            let shared = all[0].clone();
+            all.push(shared);
+            continue;
+        }
+        let mut own = Space::default();
+        own.declare_state(&task.state);
+        own.declare_writes(&task.steps, task.dialect);
+        own.declare_writes(&task.cleanup, task.dialect);
+        all.push(own);
+    }
+    all
+}
+
+/// The names in reach of one expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope<'d> {
+    /// 0 for the workflow, `n + 1` for its n-th task.
+    pub(crate) unit: usize,
+    /// Where state reads are counted: the unit whose state it is.
+    pub(crate) space: usize,
+    /// Declared inputs; `None` accepts any.
+    pub(crate) inputs: Option<Vec<&'d str>>,
+    pub(crate) dialect: Dialect,
+    /// Whether there is a state to read.
+    pub(crate) state: bool,
+    /// Whether `item` exists.
+    pub(crate) item: bool,
+    /// Whether `loop` exists.
+    pub(crate) looped: bool,
+    /// Whether `error` exists.
+    pub(crate) error: bool,
+    /// Whether `result` exists.
+    pub(crate) result: bool,
+    /// Whether bare names may mean things that are only known at run time.
+    pub(crate) open: bool,
+    /// Whether `{name}` is a variable.
+    pub(crate) braces: bool,
+    /// The fields that may be read.
+    pub(crate) needs: Option<&'d [Spanned<String>]>,
+    /// Names set earlier in the same step.
+    pub(crate) local: Vec<&'d str>,
+}
+
+/// What expressions have read.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    /// Inputs by unit; `None` stands for all of them.
+    pub(crate) inputs: HashMap<usize, BTreeSet<String>>,
+    pub(crate) all_inputs: BTreeSet<usize>,
+    /// State fields by space.
+    pub(crate) state: HashMap<usize, BTreeSet<String>>,
+    pub(crate) all_state: BTreeSet<usize>,
+    /// State reads of each step, by the step's address.
+    pub(crate) by_step: HashMap<*const (), Vec<FieldRead>>,
+}
+
+/// A state field that a step reads.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldRead {
+    pub(crate) field: String,
+    pub(crate) span: Span,
+    pub(crate) optional: bool,
+}
+
+impl Uses {
+    pub(crate) fn input(&mut self, unit: usize, name: &str) {
+        self.inputs.entry(unit).or_default().insert(name.to_owned());
+    }
+
+    pub(crate) fn field(&mut self, space: usize, name: &str) {
+        self.state.entry(space).or_default().insert(name.to_owned());
+    }
+
+    pub(crate) fn reads_input(&self, unit: usize, name: &str) -> bool {
+        self.all_inputs.contains(&unit)
+            || self.inputs.get(&unit).is_some_and(|names| names.contains(name))
+    }
+
+    pub(crate) fn reads_field(&self, space: usize, name: &str) -> bool {
+        self.all_state.contains(&space)
+            || self.state.get(&space).is_some_and(|names| names.contains(name))
+    }
+}
+
+/// The address of a step, as a key.
+pub(crate) fn address(step: &Step<'_>) -> *const () {
+    std::ptr::from_ref(step).cast()
+}

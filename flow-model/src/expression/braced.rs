@@ -1,0 +1,73 @@
+//! `{name}`, the variables of the states form.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Dialect, Piece, pieces};
+
+/// Finds every `{name}` in the literal parts of `text`.
+///
+/// Interpolations and statements are left alone, and so are `{{name}}`, `{%name%}` and the shell's
+/// `${name}`.
+///
+/// ```
+/// use flow_model::expression::braced;
+/// assert_eq!(braced("kill {session_id} ${HOME}"), [(5..17, "session_id")]);
+/// ```
+pub fn braced(text: &str) -> Vec<(Range<usize>, &str)> {
+    let mut found = Vec::new();
+    for piece in pieces(text, Dialect::Jinja) {
+        if let Piece::Text(range) = piece {
+            names(text, range, &mut found);
+        }
+    }
+    found
+}
+
+/// Rewrites every `{name}` to an interpolation, `{{ variable("name") }}`.
+///
+/// ```
+/// use flow_model::expression::unbrace;
+/// assert_eq!(unbrace("kill {pid}"), r#"kill {{ variable("pid") }}"#);
+/// ```
+pub fn unbrace(text: &str) -> Cow<'_, str> {
+    let found = braced(text);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut rewritten = String::with_capacity(text.len() + found.len() * 18);
+    let mut copied = 0;
+    for (range, name) in found {
+        rewritten.push_str(&text[copied..range.start]);
+        rewritten.push_str(&format!("{{{{ variable(\"{name}\") }}}}"));
+        copied = range.end;
+    }
+    rewritten.push_str(&text[copied..]);
+    Cow::Owned(rewritten)
+}
+
+fn names<'a>(text: &'a str, range: Range<usize>, found: &mut Vec<(Range<usize>, &'a str)>) {
+    let bytes = text.as_bytes();
+    let mut at = range.start;
+    while let Some(open) = text[at..range.end].find('{').map(|open| at + open) {
+        let name = open + 1;
+        let length = bytes[name..range.end]
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+            .count();
+        let close = name + length;
+        let before = open.checked_sub(1).map(|before| bytes[before]);
+        let named = length > 0
+            && !bytes[name].is_ascii_digit()
+            && close < range.end
+            && bytes[close] == b'}'
+            && bytes.get(close + 1) != Some(&b'}')
+            && !matches!(before, Some(b'$' | b'{'));
+        at = if named {
+            found.push((open..close + 1, &text[name..close]));
+            close + 1
+        } else {
+            name
+        };
+    }
+}
