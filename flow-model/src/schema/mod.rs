@@ -29,11 +29,7 @@ use crate::tools;
 pub fn workflow() -> Value {
     let mut definitions = Map::new();
     for record in records::all() {
-        let mut schema = of_record(record);
-        if std::ptr::eq(record, &DOCUMENT) {
-            demand(&mut schema, whole_document());
-        }
-        definitions.insert(records::name(record), Value::Object(schema));
+        definitions.insert(records::name(record), of_record(record));
     }
     definitions.insert("step".to_owned(), step());
     definitions.insert("action_step".to_owned(), action_step());
@@ -63,7 +59,23 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/$defs/{name}")})
 }
 
-/// What holds for a document beyond its keys one by one.
+/// What holds for a record beyond its keys one by one.
+fn together(record: &'static Record) -> Vec<Value> {
+    if std::ptr::eq(record, &DOCUMENT) {
+        whole_document()
+    } else if std::ptr::eq(record, &grammar::TRANSITION) {
+        vec![json!({
+            "if": {"properties": {"condition": {"enum": ["pattern_match", "pattern_no_match"]}}},
+            "then": {"required": ["pattern"]},
+            "else": {"properties": {"pattern": false}},
+        })]
+    } else if std::ptr::eq(record, &grammar::CONDITION_MAP) {
+        vec![json!({"if": {"required": ["description"]}, "then": {"maxProperties": 1}})]
+    } else {
+        Vec::new()
+    }
+}
+
 fn whole_document() -> Vec<Value> {
     let something = [
         "steps",
@@ -155,7 +167,7 @@ fn type_words(steps: impl Iterator<Item = &'static StepWord>) -> Map<String, Val
     }
 }
 
-fn of_record(record: &'static Record) -> Map<String, Value> {
+fn of_record(record: &'static Record) -> Value {
     let mut properties = Map::new();
     for key in record.all_keys() {
         if !properties.contains_key(key.name) {
@@ -173,21 +185,15 @@ fn of_record(record: &'static Record) -> Map<String, Value> {
     if record.at_least > 0 {
         schema.insert("minProperties".to_owned(), json!(record.at_least));
     }
-    let (required, demands) = spellings(record);
+    let (required, mut demands) = spellings(record);
+    demands.extend(together(record));
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
     }
-    demand(&mut schema, demands);
-    schema
-}
-
-fn demand(schema: &mut Map<String, Value>, demands: Vec<Value>) {
-    if demands.is_empty() {
-        return;
+    if !demands.is_empty() {
+        schema.insert("allOf".to_owned(), json!(demands));
     }
-    if let Value::Array(all) = schema.entry("allOf").or_insert_with(|| json!([])) {
-        all.extend(demands);
-    }
+    Value::Object(schema)
 }
 
 /// Keys that must be given in their only spelling; and what else has to hold so that every key is
@@ -195,8 +201,17 @@ fn demand(schema: &mut Map<String, Value>, demands: Vec<Value>) {
 fn spellings(record: &'static Record) -> (Vec<&'static str>, Vec<Value>) {
     let mut required = Vec::new();
     let mut demands = Vec::new();
-    let aliased = |key: &&Key| !matches!(key.instead, Instead::Name(_));
-    for key in record.all_keys().filter(aliased) {
+    if !record.one_of.is_empty() {
+        let choice: Vec<&str> = record
+            .all_keys()
+            .filter(|key| record.one_of.contains(&records::canonical(key)))
+            .map(|key| key.name)
+            .collect();
+        demands.push(one_given(&choice));
+    }
+    let leads =
+        |key: &&Key| !matches!(key.instead, Instead::Name(_)) && !record.one_of.contains(&key.name);
+    for key in record.all_keys().filter(leads) {
         let names: Vec<&str> = record
             .all_keys()
             .filter(|other| records::canonical(other) == key.name)

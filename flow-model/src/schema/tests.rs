@@ -147,7 +147,8 @@ fn least_record(record: &'static Record) -> Map<String, Json> {
     if let Some(step) = records::words(record).next() {
         entries.insert("type".to_owned(), json!(step.word));
     }
-    for key in record.all_keys().take(record.at_least) {
+    let choice = record.one_of.first().and_then(|name| record.find(name));
+    for key in record.all_keys().take(record.at_least).chain(choice) {
         entries.insert(key.name.to_owned(), least(key.ty));
     }
     entries
@@ -336,7 +337,7 @@ impl Tour {
         for key in &keys {
             self.key(record, key, place, base);
             for other in &keys {
-                let mut entries = without(record, key, base);
+                let mut entries = beside(record, key, base);
                 entries.insert(key.name.to_owned(), least(key.ty));
                 entries.insert(other.name.to_owned(), least(other.ty));
                 self.judge.accepts(&with(entries));
@@ -352,7 +353,7 @@ impl Tour {
         base: &Map<String, Json>,
     ) {
         let name = key.name;
-        let base = without(record, key, base);
+        let base = beside(record, key, base);
         let place = below(place, move |value| {
             let mut entries = base.clone();
             entries.insert(name.to_owned(), value);
@@ -425,23 +426,36 @@ impl Tour {
     }
 }
 
-/// A base without the keys that this one stands for or excludes.
-fn without(
+/// A base in which a key has a place: without what it stands for or excludes.
+fn beside(
     record: &'static Record,
     key: &'static Key,
     base: &Map<String, Json>,
 ) -> Map<String, Json> {
     let mut entries = base.clone();
-    if std::ptr::eq(record, &DOCUMENT) && key.name == "states" {
+    let is = |other, name| std::ptr::eq(record, other) && key.name == name;
+    if is(&DOCUMENT, "states") {
         entries.remove("steps");
         entries.insert("initial_state".to_owned(), json!("a"));
+    }
+    if is(&grammar::TRANSITION, "pattern") {
+        entries.insert("condition".to_owned(), json!("pattern_match"));
+    }
+    if std::ptr::eq(record, &grammar::CONDITION_MAP) {
+        entries.remove("description");
     }
     entries.retain(|name, _| {
         record
             .find(name)
-            .is_none_or(|other| !records::stands_for(key, other))
+            .is_none_or(|other| !records::stands_for(key, other) && !excludes(record, key, other))
     });
     entries
+}
+
+/// Whether a choice between keys, or another spelling, leaves no room for both.
+fn excludes(record: &'static Record, key: &Key, other: &Key) -> bool {
+    let (one, two) = (records::canonical(key), records::canonical(other));
+    one == two || (record.one_of.contains(&one) && record.one_of.contains(&two))
 }
 
 #[test]
@@ -649,7 +663,7 @@ impl Chance {
             let twice = entries
                 .keys()
                 .filter_map(|name| record.find(name))
-                .any(|other| records::canonical(other) == records::canonical(key));
+                .any(|other| excludes(record, key, other));
             if self.one_in(8) && (!twice || self.one_in(20)) {
                 entries.insert(key.name.to_owned(), self.value(key.ty, depth));
             }
