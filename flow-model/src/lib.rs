@@ -7,6 +7,7 @@ pub mod grammar;
 pub mod graph;
 mod lower;
 mod read;
+pub mod reference;
 pub mod schema;
 pub mod source;
 mod structure;

@@ -10,6 +10,15 @@ pub(crate) fn reachable(from: &'static Record) -> Vec<&'static Record> {
     found
 }
 
+/// The records that keys lead to, each once, in the order of the keys.
+pub(crate) fn below(keys: &'static [Key]) -> Vec<&'static Record> {
+    let mut found = Vec::new();
+    for key in keys {
+        visit_type(key.ty, &mut found);
+    }
+    found
+}
+
 fn visit(record: &'static Record, found: &mut Vec<&'static Record>) {
     if contains(found, record) {
         return;
