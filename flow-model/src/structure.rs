@@ -3,7 +3,7 @@
 //! Everything past this pass may take keys, types and limits for granted; what this pass has
 //! reported is simply absent there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type};
@@ -220,10 +220,11 @@ impl Pass<'_> {
 
     /// Keys of a map: known, given once, not in conflict, all there.
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        let mut seen = Seen::default();
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.key.value.as_str();
-            if let Some(first) = entries[..index].iter().find(|e| e.key.value == *name) {
-                self.duplicate(&entry.key, &first.key);
+            if let Some(first) = seen.before(entry) {
+                self.duplicate(&entry.key, first);
                 continue;
             }
             let Some(key) = record.find(name) else {
@@ -505,10 +506,11 @@ impl Pass<'_> {
     }
 
     fn map(&mut self, entries: &[Entry], pattern: Pattern, of: &'static Type, what: &str) {
-        for (index, entry) in entries.iter().enumerate() {
+        let mut seen = Seen::default();
+        for entry in entries {
             let name = entry.key.value.as_str();
-            if let Some(first) = entries[..index].iter().find(|e| e.key.value == *name) {
-                self.duplicate(&entry.key, &first.key);
+            if let Some(first) = seen.before(entry) {
+                self.duplicate(&entry.key, first);
                 continue;
             }
             let max = if pattern == Pattern::Free { 500 } else { 64 };
@@ -589,12 +591,10 @@ impl Pass<'_> {
                 }
             }
             Value::Map(entries) => {
-                for (index, entry) in entries.iter().enumerate() {
-                    if let Some(first) = entries[..index]
-                        .iter()
-                        .find(|e| e.key.value == entry.key.value)
-                    {
-                        self.duplicate(&entry.key, &first.key);
+                let mut seen = Seen::default();
+                for entry in entries {
+                    if let Some(first) = seen.before(entry) {
+                        self.duplicate(&entry.key, first);
                     }
                     self.duplicates_below(&entry.value);
                 }
@@ -735,6 +735,23 @@ impl Pass<'_> {
                 .label("older spelling")
                 .help(format!("write `{new}`")),
         );
+    }
+}
+
+/// The keys of a map so far.
+#[derive(Default)]
+struct Seen<'e>(HashMap<&'e str, &'e Spanned<String>>);
+
+impl<'e> Seen<'e> {
+    /// The same key, if it was given before.
+    fn before(&mut self, entry: &'e Entry) -> Option<&'e Spanned<String>> {
+        match self.0.entry(entry.key.value.as_str()) {
+            std::collections::hash_map::Entry::Occupied(first) => Some(first.get()),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(&entry.key);
+                None
+            }
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use scope::Uses;
 /// What the checks share.
 pub(crate) struct Checker<'d> {
     document: &'d Document<'d>,
+    trees: &'d [Tree],
     sources: &'d [Source],
     lost: &'d mut Lost,
     loader: &'d dyn Loader,
@@ -35,12 +36,14 @@ pub(crate) struct Checker<'d> {
 /// Checks a document and lowers it. The graph counts only when nothing found is an error.
 pub(crate) fn check<'d>(
     document: &'d Document<'d>,
+    trees: &'d [Tree],
     sources: &'d [Source],
     lost: &'d mut Lost,
     loader: &'d dyn Loader,
 ) -> (Vec<Diagnostic>, Graph) {
     let mut checker = Checker {
         document,
+        trees,
         sources,
         lost,
         loader,

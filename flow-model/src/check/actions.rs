@@ -1,0 +1,546 @@
+//! Declarations, and what steps do with tools, tasks, workflows and people.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Checker;
+use super::values::{ArgumentFault, arguments, is_literal};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Act, Condition, Field, Step, all_steps};
+use crate::expression::Dialect;
+use crate::graph::{Form, PromptKind, Type};
+use crate::loader::Lookup;
+use crate::source::{FileId, Span, Spanned, Tree, Value};
+use crate::{read, source, tools};
+
+impl<'d> Checker<'d> {
+    /// Everything a document declares.
+    pub(super) fn declarations(&mut self) {
+        let document = self.document;
+        self.fields(document.inputs.as_deref().unwrap_or_default());
+        self.contract();
+        for field in &document.state {
+            if let Some(value) = field.value {
+                self.literal_fits(value, field.ty, document.dialect, &field.name.value);
+            }
+        }
+        for tool in &document.tools {
+            self.fields(tool.params.as_deref().unwrap_or_default());
+            self.fields(&tool.returns);
+        }
+        for task in &document.tasks {
+            self.fields(task.inputs.as_deref().unwrap_or_default());
+        }
+        for output in &document.outputs {
+            self.literal_fits(output.value, output.ty, document.dialect, &output.name.value);
+        }
+        self.tiers();
+    }
+
+    /// Arguments and return values.
+    fn contract(&mut self) {
+        let document = self.document;
+        for variable in document.arguments.iter().chain(&document.return_values) {
+            if let Some(inner) = &variable.inner_name
+                && inner.value != variable.name.value
+            {
+                self.report(
+                    Diagnostic::new(Code::BadName, inner.span)
+                        .message(format!(
+                            "`name` is `{}`, and the key is `{}`",
+                            inner.value, variable.name.value
+                        ))
+                        .related(variable.name.span, "the key")
+                        .help("drop `name`, or make both the same"),
+                );
+            }
+        }
+        for value in &document.return_values {
+            let argument = document.arguments.iter().find(|a| a.name.value == value.name.value);
+            if let Some(argument) = argument {
+                self.report(
+                    Diagnostic::new(Code::ArgumentAndReturn, value.name.span)
+                        .message(format!("`{}` is both an argument and a return value", value.name.value))
+                        .label("a return value")
+                        .related(argument.name.span, "an argument")
+                        .help("return the result under another name"),
+                );
+            }
+        }
+    }
+
+    /// Names that stand in two tiers.
+    fn tiers(&mut self) {
+        let document = self.document;
+        let mut seen: Vec<(&str, &'static str, Span)> = Vec::new();
+        let state = document.state.iter().map(|field| {
+            let tier = if field.by_hand { "state" } else { "raw" };
+            (&field.name, tier)
+        });
+        let computed = document.computed.iter().map(|field| (&field.name, "computed"));
+        for (name, tier) in state.chain(computed) {
+            let other = seen.iter().find(|(other, t, _)| *other == name.value && *t != tier);
+            if let Some((_, other_tier, span)) = other {
+                let (found, hidden) = if tier == "computed" || *other_tier == "state" {
+                    (tier, *other_tier)
+                } else {
+                    (*other_tier, tier)
+                };
+                self.report(
+                    Diagnostic::new(Code::ShadowedTier, name.span)
+                        .message(format!(
+                            "`{}` stands in two tiers: reading it finds {found}, never {hidden}",
+                            name.value
+                        ))
+                        .related(*span, "also here")
+                        .help("give one of them another name"),
+                );
+            }
+            seen.push((&name.value, tier, name.span));
+        }
+    }
+
+    /// What each step does.
+    pub(super) fn actions(&mut self) {
+        let document = self.document;
+        for step in all_steps(&document.steps) {
+            self.action(step, document.dialect, false);
+        }
+        for step in all_steps(&document.on_error.steps) {
+            self.action(step, document.dialect, false);
+        }
+        for task in &document.tasks {
+            let delegated = self.delegated(&task.name.value);
+            for step in all_steps(&task.steps).into_iter().chain(all_steps(&task.cleanup)) {
+                self.action(step, task.dialect, delegated);
+            }
+        }
+        for tree in self.trees {
+            self.secrets(tree, "");
+        }
+    }
+
+    /// Whether a sub-agent runs a task.
+    fn delegated(&self, task: &str) -> bool {
+        let tasks = self.document.tasks.iter().flat_map(|task| all_steps(&task.steps));
+        all_steps(&self.document.steps).into_iter().chain(tasks).any(|step| {
+            matches!(&step.act, Act::FanOut { task: named, agent: Some(_), .. } if named.value == task)
+        })
+    }
+
+    fn action(&mut self, step: &'d Step<'d>, dialect: Dialect, delegated: bool) {
+        match &step.act {
+            Act::FanOut { task, .. } => self.task(task),
+            Act::While {
+                max_iterations: None,
+                ..
+            } => self.report(
+                Diagnostic::new(Code::UnboundedLoop, step.head)
+                    .message(format!("the loop `{}` has no bound: after 100 iterations the run fails", step.id.value))
+                    .help("add `max_iterations`"),
+            ),
+            Act::Prompt {
+                kind,
+                options,
+                validation,
+                ..
+            } => {
+                self.prompt(step, *kind, *options);
+                self.validation(validation, Type::String);
+                if delegated {
+                    self.report(
+                        Diagnostic::new(Code::PromptInTask, step.head)
+                            .message(format!("`{}` asks a person, and a sub-agent runs this task", step.id.value))
+                            .help("ask before the `foreach`, and pass the answer as an input"),
+                    );
+                }
+            }
+            Act::Tool {
+                tool,
+                open,
+                parameters,
+            } => self.tool(step, tool, *open, parameters, dialect),
+            Act::Call {
+                workflow, inputs, ..
+            } => self.call(workflow, inputs, dialect),
+            Act::While { .. }
+            | Act::Condition { .. }
+            | Act::Loop { .. }
+            | Act::Break
+            | Act::Continue
+            | Act::Goto { .. }
+            | Act::Return { .. }
+            | Act::SetState
+            | Act::Shell { .. }
+            | Act::Wait { .. }
+            | Act::Delegate { .. } => {}
+        }
+        let resultless = matches!(
+            step.act,
+            Act::Condition { .. }
+                | Act::While { .. }
+                | Act::Loop { .. }
+                | Act::Break
+                | Act::Continue
+                | Act::Goto { .. }
+                | Act::Return { .. }
+        );
+        if resultless && let Some(write) = step.writes.first() {
+            self.report(
+                Diagnostic::new(Code::NoResult, write.path.span)
+                    .message(format!("`{}` has no result to store", step.id.value))
+                    .help("drop `output_to`; the steps inside have results of their own"),
+            );
+        }
+        for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
+            self.patterns(&transition.condition);
+        }
+    }
+
+    fn patterns(&mut self, condition: &Condition<'d>) {
+        match condition {
+            Condition::Match(tree) | Condition::NoMatch(tree) => self.regex(tree),
+            Condition::All(inner) | Condition::Any(inner) => {
+                for one in inner {
+                    self.patterns(one);
+                }
+            }
+            Condition::Not(inner) => self.patterns(inner),
+            Condition::Always
+            | Condition::Success(_)
+            | Condition::TimedOut(_)
+            | Condition::Equals(..)
+            | Condition::Contains(..)
+            | Condition::Expression(_)
+            | Condition::Judged(_) => {}
+        }
+    }
+
+    fn task(&mut self, name: &Spanned<String>) {
+        let document = self.document;
+        let known = || document.tasks.iter().map(|task| task.name.value.as_str());
+        if known().any(|task| task == name.value) || self.lost.mentions(&name.value) {
+            return;
+        }
+        let mut finding = Diagnostic::new(Code::UnknownTask, name.span)
+            .message(format!("there is no task `{}`", name.value))
+            .label("no such task")
+            .suggest(&name.value, known());
+        match &finding.suggestion {
+            Some(near) => self.lost.name(near),
+            None => finding = finding.help("define it under `tasks`, or import it"),
+        }
+        self.report(finding);
+    }
+
+    fn prompt(&mut self, step: &'d Step<'d>, kind: PromptKind, options: Option<&'d Tree>) {
+        let empty = options.is_some_and(|tree| tree.items().is_some_and(<[Tree]>::is_empty));
+        if kind == PromptKind::Choice && (options.is_none() || empty) {
+            let at = options.filter(|_| empty).map_or(step.head, |tree| tree.span);
+            self.report(
+                Diagnostic::new(Code::NoOptions, at)
+                    .message(format!("`{}` asks for a choice and gives no options", step.id.value))
+                    .help("add `options:` with at least one"),
+            );
+        }
+    }
+
+    fn tool(
+        &mut self,
+        step: &'d Step<'d>,
+        tool: &'d Spanned<String>,
+        open: bool,
+        parameters: &'d [(Spanned<String>, &'d Tree)],
+        dialect: Dialect,
+    ) {
+        let document = self.document;
+        let name = tool.value.as_str();
+        if let Some(declared) = document.tools.iter().find(|t| t.name.value == name) {
+            if let Some(fields) = &declared.params {
+                self.declared_parameters(tool, fields, parameters, dialect);
+            }
+            if declared.idempotent == Some(false) && step.retry.is_some() {
+                self.retried(step, name);
+            }
+            return;
+        }
+        if let Some(builtin) = tools::find(name) {
+            self.builtin_parameters(tool, builtin, parameters, dialect);
+            if name == "await_output" && !parameters.iter().any(|(p, _)| p.value == "timeout") {
+                self.report(
+                    Diagnostic::new(Code::AwaitWithoutTimeout, tool.span)
+                        .message("`await_output` without `timeout` gives up after 10 seconds")
+                        .help("add `timeout:` in seconds"),
+                );
+            }
+            if !builtin.idempotent && step.retry.is_some() {
+                self.retried(step, name);
+            }
+            if name == "run_workflow"
+                && let Some((_, tree)) = parameters.iter().find(|(p, _)| p.value == "workflow_name")
+            {
+                let inputs = parameters.iter().find(|(p, _)| p.value == "inputs");
+                let inputs: Vec<(Spanned<String>, &'d Tree)> = inputs
+                    .and_then(|(_, tree)| tree.entries())
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|entry| (entry.key.clone(), &entry.value))
+                    .collect();
+                self.called(tree, &inputs, dialect, false);
+            }
+            return;
+        }
+        if open || self.lost.mentions(name) {
+            return;
+        }
+        let known = tools::all().iter().map(|tool| tool.name);
+        let declared = document.tools.iter().map(|tool| tool.name.value.as_str());
+        let mut finding = Diagnostic::new(Code::UnknownTool, tool.span)
+            .message(format!("there is no tool `{name}`"))
+            .label("not a tool")
+            .suggest(name, known.clone().chain(declared));
+        if finding.suggestion.is_none() {
+            let names: Vec<&str> = known.collect();
+            finding = finding.help(format!(
+                "flow has `{}`; declare others under `tools`",
+                names.join("`, `")
+            ));
+        }
+        self.report(finding);
+    }
+
+    fn retried(&mut self, step: &'d Step<'d>, tool: &str) {
+        self.report(
+            Diagnostic::new(Code::RetryNotIdempotent, step.head)
+                .message(format!("`{tool}` is not idempotent, and `{}` repeats it", step.id.value))
+                .help("drop `retry`, or declare the tool `idempotent: true` if repeating is harmless"),
+        );
+    }
+
+    fn declared_parameters(
+        &mut self,
+        tool: &Spanned<String>,
+        fields: &'d [Field<'d>],
+        parameters: &'d [(Spanned<String>, &'d Tree)],
+        dialect: Dialect,
+    ) {
+        let given = parameters
+            .iter()
+            .map(|(name, tree)| (name.value.as_str(), name.span, *tree));
+        for fault in arguments(given, fields, dialect) {
+            let names = fields.iter().map(|field| field.name.value.as_str());
+            let finding = self.argument(Code::BadParameter, &fault, tool, "parameter", names);
+            self.report(finding);
+        }
+    }
+
+    fn argument<'a>(
+        &self,
+        code: Code,
+        fault: &ArgumentFault,
+        owner: &Spanned<String>,
+        noun: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Diagnostic {
+        match fault {
+            ArgumentFault::Unknown(name, span) => Diagnostic::new(code, *span)
+                .message(format!("`{}` has no {noun} `{name}`", owner.value))
+                .label(format!("unknown {noun}"))
+                .suggest(name, names),
+            ArgumentFault::Misfit(name, span, reason) => {
+                Diagnostic::new(code, self.line(*span))
+                    .message(format!("{noun} `{name}` of `{}` {reason}", owner.value))
+                    .label(reason.clone())
+            }
+            ArgumentFault::Missing(name) => Diagnostic::new(code, owner.span)
+                .message(format!("`{}` needs the {noun} `{name}`", owner.value))
+                .label(format!("no `{name}`"))
+                .help(format!("add `{name}`")),
+        }
+    }
+
+    fn builtin_parameters(
+        &mut self,
+        tool: &Spanned<String>,
+        builtin: &'static tools::Tool,
+        parameters: &'d [(Spanned<String>, &'d Tree)],
+        dialect: Dialect,
+    ) {
+        let braces = self.document.form == Some(Form::States);
+        let values: Vec<Option<serde_json::Value>> = parameters
+            .iter()
+            .map(|(_, tree)| {
+                (is_literal(tree, dialect) && !(braces && has_braces(tree))).then(|| tree.to_json())
+            })
+            .collect();
+        let known: Vec<(&str, tools::Known<'_>)> = parameters
+            .iter()
+            .zip(&values)
+            .map(|((name, _), value)| (name.value.as_str(), value.as_ref()))
+            .collect();
+        for fault in tools::check_parameters(builtin, &known) {
+            let given = parameters.iter().find(|(name, _)| name.value == fault.parameter);
+            let at = match (given, &fault.kind) {
+                (Some((name, _)), tools::FaultKind::Unknown { .. }) => name.span,
+                (Some((_, tree)), _) => self.line(descend(tree, &fault.path).span),
+                (None, _) => tool.span,
+            };
+            let mut finding = Diagnostic::new(Code::BadParameter, at).message(fault.message.clone());
+            if matches!(fault.kind, tools::FaultKind::InvalidPattern { .. })
+                && let Some((_, tree)) = given
+            {
+                let before = self.findings.len();
+                self.regex(tree);
+                if self.findings.len() > before {
+                    continue;
+                }
+            }
+            finding.help = fault.help.clone();
+            finding.suggestion = match &fault.kind {
+                tools::FaultKind::Unknown { suggestion }
+                | tools::FaultKind::NotOneOf { suggestion, .. } => suggestion.clone(),
+                _ => None,
+            };
+            self.report(finding);
+        }
+    }
+
+    fn call(&mut self, workflow: &'d Tree, inputs: &'d [(Spanned<String>, &'d Tree)], dialect: Dialect) {
+        self.called(workflow, inputs, dialect, true);
+    }
+
+    /// A workflow called by a name that is known now.
+    fn called(
+        &mut self,
+        workflow: &'d Tree,
+        inputs: &[(Spanned<String>, &'d Tree)],
+        dialect: Dialect,
+        typed: bool,
+    ) {
+        let Some(name) = workflow.as_str().filter(|_| is_literal(workflow, dialect)) else {
+            return;
+        };
+        if name == self.document.name.value {
+            return;
+        }
+        let source = match self.loader.workflow(name) {
+            Lookup::Found(source) => source,
+            Lookup::Unknown => return,
+            Lookup::NotFound(known) => {
+                let mut finding = Diagnostic::new(Code::UnknownWorkflow, workflow.span)
+                    .message(format!("no workflow `{name}` is known yet"))
+                    .suggest(name, known.iter().map(String::as_str));
+                if finding.suggestion.is_none() {
+                    finding = finding.help("it must exist when the step runs");
+                }
+                self.report(finding);
+                return;
+            }
+        };
+        // Only the declared inputs matter here; the called definition is checked on its own.
+        let Ok(tree) = source::parse(&source, FileId(0)) else {
+            return;
+        };
+        let called = read::document(&tree, Dialect::Jinja, source.stem());
+        let Some(declared) = called.inputs.filter(|_| typed) else {
+            return;
+        };
+        let owner = Spanned {
+            value: name.to_owned(),
+            span: workflow.span,
+        };
+        let given = inputs
+            .iter()
+            .map(|(name, tree)| (name.value.as_str(), name.span, *tree));
+        for fault in arguments(given, &declared, dialect) {
+            let names = declared.iter().map(|field| field.name.value.as_str());
+            let finding = self.argument(Code::BadCallInput, &fault, &owner, "input", names);
+            self.report(finding);
+        }
+    }
+
+    /// Literals that look like secrets, anywhere in the definition.
+    fn secrets(&mut self, tree: &Tree, key: &str) {
+        match &tree.value {
+            Value::Str(scalar) => {
+                if let Some(range) = secret(&scalar.text, key) {
+                    let at = self.within(tree, &range);
+                    self.report(
+                        Diagnostic::new(Code::SecretLiteral, at)
+                            .message("this looks like a secret, and definitions are stored and shown")
+                            .label("a secret?")
+                            .help("declare an input with `secret: true` and pass it in"),
+                    );
+                }
+            }
+            Value::List(items) => {
+                for item in items {
+                    self.secrets(item, key);
+                }
+            }
+            Value::Map(entries) => {
+                for entry in entries {
+                    self.secrets(&entry.value, &entry.key.value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+}
+
+fn has_braces(tree: &Tree) -> bool {
+    match &tree.value {
+        Value::Str(scalar) => !crate::expression::braced(&scalar.text).is_empty(),
+        Value::List(items) => items.iter().any(has_braces),
+        Value::Map(entries) => entries.iter().any(|entry| has_braces(&entry.value)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
+    }
+}
+
+/// The value at a path below another, as far as it goes.
+fn descend<'t>(tree: &'t Tree, path: &[tools::Segment]) -> &'t Tree {
+    let mut here = tree;
+    for segment in path {
+        let next = match segment {
+            tools::Segment::Key(key) => here.get(key),
+            tools::Segment::Index(index) => here.items().and_then(|items| items.get(*index)),
+        };
+        match next {
+            Some(next) => here = next,
+            None => break,
+        }
+    }
+    here
+}
+
+/// The part of a text that looks like a secret.
+fn secret(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
+    static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?x)
+            \b(?: gh[pousr]_[A-Za-z0-9]{36,} | github_pat_[A-Za-z0-9_]{40,} | glpat-[A-Za-z0-9_-]{20,}
+              | sk-(?:[a-z]+-)*[A-Za-z0-9_-]{24,} | AKIA[0-9A-Z]{16}\b | xox[abprs]-[A-Za-z0-9-]{16,}
+              | AIza[0-9A-Za-z_-]{35} | eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,} )
+            | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----",
+        )
+        .ok()
+    });
+    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)(?:^|[_-])(?:password|passwd|secret|token|api_?key|private_?key|access_?key)$").ok()
+    });
+    // Most texts are short and plain; the expressions above need not look at them.
+    let candidate = text.len() >= 20 || NAME.as_ref().is_some_and(|name| name.is_match(key));
+    if !candidate {
+        return None;
+    }
+    if let Some(found) = TOKEN.as_ref().and_then(|token| token.find(text)) {
+        return Some(found.range());
+    }
+    let named = NAME.as_ref().is_some_and(|name| name.is_match(key));
+    let plain = text.len() >= 8
+        && !text.contains(char::is_whitespace)
+        && !text.contains(['{', '$', '<', '*'])
+        && text.chars().any(|c| c.is_ascii_digit());
+    (named && plain).then_some(0..text.len())
+}

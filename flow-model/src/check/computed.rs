@@ -1,0 +1,261 @@
+//! Derived state: where it comes from, and in which order it can be made.
+
+use std::collections::BTreeSet;
+
+use super::Checker;
+use super::scope::spaces;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::Computed;
+use crate::expression::{self, Dialect, Read};
+use crate::graph::{Dependency, Tier};
+use crate::lower::Ordered;
+use crate::source::{Span, Tree};
+
+/// A computed field with what it depends on.
+struct Field<'d> {
+    computed: &'d Computed<'d>,
+    from: Vec<Dependency>,
+    reads: Vec<Dependency>,
+}
+
+impl<'d> Checker<'d> {
+    /// Checks computed fields and puts them into dependency order.
+    pub(super) fn computed(&mut self) -> Vec<Ordered> {
+        let document = self.document;
+        let spaces = spaces(document);
+        let mut fields = Vec::with_capacity(document.computed.len());
+        for computed in &document.computed {
+            let from = self.from(computed, &spaces[0]);
+            let mut reads = Vec::new();
+            if let Some(tree) = computed.transform {
+                let found = expression::transform(tree.as_str().unwrap_or_default());
+                self.javascript_faults(&found.analysis.faults, tree);
+                reads = dependencies(&found.analysis.reads, &spaces[0]);
+            } else if let Some(tree) = computed.value {
+                let text = tree.as_str().unwrap_or_default();
+                let analysis = match expression::form(text, computed.dialect) {
+                    expression::Form::Literal => expression::expression(text, computed.dialect),
+                    expression::Form::Sole(_) | expression::Form::Text => {
+                        expression::template(text, computed.dialect)
+                    }
+                };
+                reads = dependencies(&analysis.reads, &spaces[0]);
+            }
+            if let Some(tree) = computed.validate {
+                let text = tree.as_str().unwrap_or_default();
+                let found = expression::expression(text, Dialect::Js);
+                self.javascript_faults(&found.faults, tree);
+            }
+            for dependency in from.iter().chain(&reads) {
+                if let Some(field) = dependency.path.first() {
+                    self.uses.field(0, field);
+                }
+            }
+            fields.push(Field {
+                computed,
+                from,
+                reads,
+            });
+        }
+        self.order(&fields)
+    }
+
+    fn javascript_faults(&mut self, faults: &[expression::Fault], tree: &'d Tree) {
+        for fault in faults {
+            let at = self.within(tree, &fault.range);
+            let code = match fault.kind {
+                expression::FaultKind::Syntax => Code::JavaScriptSyntax,
+                expression::FaultKind::UnknownFilter(_)
+                | expression::FaultKind::UnknownFunction(_)
+                | expression::FaultKind::UnknownTest(_) => Code::UnknownFilter,
+            };
+            self.lost.text(tree.as_str().unwrap_or_default());
+            let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
+            finding.help = fault.help.clone();
+            self.report(finding);
+        }
+    }
+
+    fn from(&mut self, computed: &'d Computed<'d>, space: &super::scope::Space<'d>) -> Vec<Dependency> {
+        let mut from = Vec::new();
+        for tree in &computed.from {
+            let text = tree.as_str().unwrap_or_default();
+            let Some(dependency) = dependency(text) else {
+                self.report(
+                    Diagnostic::new(Code::BadPath, tree.span)
+                        .message(format!("`{text}` is not a state path"))
+                        .help("write a field, or one with its tier: `raw.files`"),
+                );
+                continue;
+            };
+            let field = dependency.path[0].to_string();
+            if !space.has(&field) && !self.lost.mentions(&field) {
+                self.unknown_source(&field, tree.span, computed, space);
+            }
+            from.push(dependency);
+        }
+        from
+    }
+
+    fn unknown_source(
+        &mut self,
+        field: &str,
+        span: Span,
+        computed: &Computed<'d>,
+        space: &super::scope::Space<'d>,
+    ) {
+        let own = computed.name.value.as_str();
+        let known = space.fields.keys().copied().filter(|name| *name != own);
+        let mut finding = Diagnostic::new(Code::UnknownState, span)
+            .message(format!("there is no state field `{field}`"))
+            .label("nothing declares or writes it")
+            .suggest(field, known);
+        match &finding.suggestion {
+            Some(near) => {
+                let near = near.clone();
+                self.uses.field(0, &near);
+            }
+            None => finding = finding.help("declare it under `state`"),
+        }
+        self.report(finding);
+    }
+
+    /// Dependency order; a circle is reported once.
+    fn order(&mut self, fields: &[Field<'d>]) -> Vec<Ordered> {
+        let index_of = |name: &str| {
+            fields.iter().position(|field| field.computed.name.value == name)
+        };
+        let needs: Vec<BTreeSet<usize>> = fields
+            .iter()
+            .map(|field| {
+                let all = field.from.iter().chain(&field.reads);
+                all.filter(|dependency| matches!(dependency.tier, None | Some(Tier::Computed)))
+                    .filter_map(|dependency| index_of(dependency.path.first()?))
+                    .collect()
+            })
+            .collect();
+        let mut visit = Visit {
+            needs: &needs,
+            mark: vec![Mark::New; fields.len()],
+            stack: Vec::new(),
+            order: Vec::new(),
+            circles: Vec::new(),
+        };
+        for index in 0..fields.len() {
+            visit.field(index);
+        }
+        let (order, circles) = (visit.order, visit.circles);
+        for circle in circles {
+            let first = circle.iter().copied().min().unwrap_or_default();
+            let at = circle.iter().position(|index| *index == first).unwrap_or_default();
+            let names: Vec<&str> = circle[at..]
+                .iter()
+                .chain(&circle[..at])
+                .chain(std::iter::once(&first))
+                .map(|index| fields[*index].computed.name.value.as_str())
+                .collect();
+            self.report(
+                Diagnostic::new(Code::ComputedCycle, fields[first].computed.name.span)
+                    .message(format!("computed fields depend on each other in a circle: {}", names.join(" → ")))
+                    .label("cannot be computed before itself")
+                    .help("make one of them from state alone"),
+            );
+        }
+        order
+            .into_iter()
+            .map(|index| Ordered {
+                index,
+                from: fields[index].from.clone(),
+                reads: fields[index].reads.clone(),
+            })
+            .collect()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    Open,
+    Done,
+}
+
+struct Visit<'a> {
+    needs: &'a [BTreeSet<usize>],
+    mark: Vec<Mark>,
+    stack: Vec<usize>,
+    order: Vec<usize>,
+    circles: Vec<Vec<usize>>,
+}
+
+impl Visit<'_> {
+    /// A document has at most 1,000 computed fields, which bounds the depth.
+    fn field(&mut self, index: usize) {
+        match self.mark[index] {
+            Mark::Done => {}
+            Mark::Open => {
+                let start = self.stack.iter().position(|i| *i == index).unwrap_or_default();
+                self.circles.push(self.stack[start..].to_vec());
+            }
+            Mark::New => {
+                self.mark[index] = Mark::Open;
+                self.stack.push(index);
+                for need in &self.needs[index] {
+                    self.field(*need);
+                }
+                self.stack.pop();
+                self.mark[index] = Mark::Done;
+                self.order.push(index);
+            }
+        }
+    }
+}
+
+/// A path of `from`.
+fn dependency(text: &str) -> Option<Dependency> {
+    let mut parts: Vec<&str> = text.trim().split('.').collect();
+    let tier = match parts.first().copied() {
+        _ if parts.len() == 1 => None,
+        Some("raw") => Some(Tier::Raw),
+        Some("computed") => Some(Tier::Computed),
+        Some("state") => Some(Tier::State),
+        _ => None,
+    };
+    if tier.is_some() || (parts.len() > 1 && parts[0] == "this") {
+        parts.remove(0);
+    }
+    // `state.x` reads the flattened view unless the tier has the field.
+    let tier = tier.filter(|tier| *tier != Tier::State);
+    let whole = |part: &&str| !part.is_empty() && !part.contains(['{', '}', ' ', '\n']);
+    parts.iter().all(whole).then(|| Dependency {
+        tier,
+        path: parts.iter().map(|part| (*part).to_owned().into()).collect(),
+    })
+}
+
+/// The state paths among what an expression reads.
+fn dependencies(reads: &[Read], space: &super::scope::Space<'_>) -> Vec<Dependency> {
+    let mut out: Vec<Dependency> = Vec::new();
+    for read in reads {
+        let path: Vec<&str> = read.path.iter().map(String::as_str).collect();
+        let (tier, rest) = match path.split_first() {
+            Some((&"raw", rest)) => (Some(Tier::Raw), rest),
+            Some((&"computed", rest)) => (Some(Tier::Computed), rest),
+            Some((&("state" | "this"), rest)) => (None, rest),
+            Some((name, _)) if space.fields.contains_key(*name) => (None, path.as_slice()),
+            _ => continue,
+        };
+        if rest.is_empty() {
+            // The whole view: every field but computed ones that would make a circle.
+            continue;
+        }
+        // Deeper parts may be methods of the value; the field is what can change.
+        let dependency = Dependency {
+            tier,
+            path: vec![rest[0].to_owned().into()].into(),
+        };
+        if !out.contains(&dependency) {
+            out.push(dependency);
+        }
+    }
+    out
+}

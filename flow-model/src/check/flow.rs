@@ -1,0 +1,454 @@
+//! Where execution can go: targets exist, jumps are legal, everything can be reached and ends.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Checker;
+use super::scope::address;
+use super::states::may_fail;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Act, Step, StepError, all_steps};
+use crate::graph::{Body, CallTarget, Form, Graph, Kind, Literal, Target, Template, Tier};
+use crate::source::Spanned;
+
+impl<'d> Checker<'d> {
+    /// Ids are unique, and every target exists and may be jumped to.
+    pub(super) fn links(&mut self) {
+        let document = self.document;
+        if document.form == Some(Form::States) {
+            self.state_links();
+        } else {
+            self.step_links(&document.steps);
+        }
+        self.step_links(&document.on_error.steps);
+        for task in &document.tasks {
+            self.step_links(&task.steps);
+            self.step_links(&task.cleanup);
+        }
+    }
+
+    fn state_links(&mut self) {
+        let document = self.document;
+        let known: Vec<&str> = document.steps.iter().map(|s| s.id.value.as_str()).collect();
+        if let Some(initial) = &document.initial
+            && !known.contains(&initial.value.as_str())
+            && !self.lost.mentions(&initial.value)
+        {
+            let mut finding = Diagnostic::new(Code::NoInitialState, initial.span)
+                .message(format!("the initial state does not exist: `{}`", initial.value))
+                .label(format!("no state `{}`", initial.value))
+                .suggest(&initial.value, known.iter().copied());
+            if finding.suggestion.is_none() {
+                finding = finding.help(format!("the states are `{}`", known.join("`, `")));
+            }
+            self.report(finding);
+        }
+        for step in &document.steps {
+            let Some(exits) = &step.exits else {
+                continue;
+            };
+            let targets = exits.transitions.iter().map(|transition| &transition.next);
+            for target in exits.on_timeout.iter().chain(targets) {
+                if known.contains(&target.value.as_str()) || self.lost.mentions(&target.value) {
+                    continue;
+                }
+                let mut finding = Diagnostic::new(Code::NoSuchState, target.span)
+                    .message(format!(
+                        "transition to a state that does not exist: `{}`",
+                        target.value
+                    ))
+                    .label(format!("no state `{}`", target.value))
+                    .suggest(&target.value, known.iter().copied());
+                match &finding.suggestion {
+                    Some(near) => self.lost.name(near),
+                    None => finding = finding.help(format!("the states are `{}`", known.join("`, `"))),
+                }
+                self.report(finding);
+            }
+        }
+    }
+
+    fn step_links(&mut self, steps: &'d [Step<'d>]) {
+        let mut first: HashMap<&str, &'d Step<'d>> = HashMap::new();
+        for step in all_steps(steps) {
+            let id = step.id.value.as_str();
+            if let Some(earlier) = first.get(id) {
+                self.report(
+                    Diagnostic::new(Code::DuplicateId, step.id.span)
+                        .message(format!("the id `{id}` is used twice"))
+                        .label("the second time")
+                        .related(earlier.id.span, "the first time")
+                        .help("give this step another id"),
+                );
+            } else {
+                first.insert(id, step);
+            }
+        }
+        let mut lists: Vec<&'d [Step<'d>]> = Vec::new();
+        self.jumps(steps, &first, &mut lists, false);
+    }
+
+    fn jumps(
+        &mut self,
+        steps: &'d [Step<'d>],
+        all: &HashMap<&str, &'d Step<'d>>,
+        lists: &mut Vec<&'d [Step<'d>]>,
+        looped: bool,
+    ) {
+        lists.push(steps);
+        for step in steps {
+            match &step.act {
+                Act::Break | Act::Continue if !looped => {
+                    let word = match step.act {
+                        Act::Break => "break",
+                        _ => "continue",
+                    };
+                    self.report(
+                        Diagnostic::new(Code::OutsideLoop, step.head)
+                            .message(format!("`{word}` stands outside a loop"))
+                            .label("no loop around this")
+                            .help("`return` ends the run; `goto` jumps to another step"),
+                    );
+                }
+                Act::Goto { target, .. } => self.jump(target, all, lists),
+                _ => {}
+            }
+            if let StepError::Goto(target) = &step.on_error {
+                self.jump(target, all, lists);
+            }
+            for body in step.bodies() {
+                self.jumps(body, all, lists, looped || step.is_loop());
+            }
+        }
+        lists.pop();
+    }
+
+    fn jump(
+        &mut self,
+        target: &'d Spanned<String>,
+        all: &HashMap<&str, &'d Step<'d>>,
+        lists: &[&'d [Step<'d>]],
+    ) {
+        let id = target.value.as_str();
+        let reachable = lists.iter().flat_map(|list| list.iter());
+        if reachable.clone().any(|step| step.id.value == id) || self.lost.mentions(id) {
+            return;
+        }
+        if let Some(inside) = all.get(id) {
+            self.report(
+                Diagnostic::new(Code::JumpInside, target.span)
+                    .message(format!("`{id}` stands inside a loop or branch that this jump would enter"))
+                    .label("cannot be jumped to from here")
+                    .related(inside.id.span, "it stands here")
+                    .help("jump to the loop or branch itself"),
+            );
+            return;
+        }
+        let known: Vec<&str> = reachable.map(|step| step.id.value.as_str()).collect();
+        let mut finding = Diagnostic::new(Code::NoSuchStep, target.span)
+            .message(format!("jump to a step that does not exist: `{id}`"))
+            .label(format!("no step `{id}`"))
+            .suggest(id, known);
+        match &finding.suggestion {
+            Some(near) => self.lost.name(near),
+            None => finding = finding.help("give the step an `id` and name it here"),
+        }
+        self.report(finding);
+    }
+
+    /// What the graph shows: unreachable nodes, endless loops, reads before any write.
+    pub(super) fn paths(&mut self, graph: &Graph) {
+        let document = self.document;
+        let broken = self.has_errors(&[Code::NoInitialState, Code::DuplicateId]);
+        if broken {
+            return;
+        }
+        let main = all_steps(&document.steps);
+        self.recursion(graph, &main);
+        self.body(&graph.body, &main, 0);
+        if graph.form == Form::States {
+            self.endings(&graph.body, &main);
+        }
+        for (index, (task, body)) in document.tasks.iter().zip(graph.tasks.iter()).enumerate() {
+            let space = if task.shares_state { 0 } else { index + 1 };
+            // A task that shares state starts after writes that its own graph does not show.
+            self.body(&body.body, &all_steps(&task.steps), if task.shares_state { usize::MAX } else { space });
+            if task.shares_state && !task.imported {
+                self.parallel_writes(&task.name.value, &all_steps(&task.steps), task.dialect);
+            }
+        }
+    }
+
+    fn body(&mut self, body: &Body, steps: &[&'d Step<'d>], space: usize) {
+        let reachable = reach(body, body.entry, |_| true);
+        self.unreachable(body, steps, &reachable);
+        if space != usize::MAX {
+            self.early_reads(body, steps, &reachable, space);
+        }
+    }
+
+    fn unreachable(&mut self, body: &Body, steps: &[&'d Step<'d>], reachable: &HashSet<u16>) {
+        let lost: Vec<u16> = (0..body.nodes.len())
+            .filter_map(|at| u16::try_from(at).ok())
+            .filter(|at| !reachable.contains(at))
+            .collect();
+        let entered: HashSet<u16> = lost
+            .iter()
+            .flat_map(|from| successors(body, *from).filter(move |to| to != from))
+            .collect();
+        // What only other unreachable nodes lead to is their consequence.
+        let mut explained: HashSet<u16> = HashSet::new();
+        let roots = lost.iter().filter(|at| !entered.contains(at));
+        for at in roots.chain(&lost) {
+            if explained.contains(at) {
+                continue;
+            }
+            explained.extend(reach(body, Target::Node(*at), |_| true));
+            let Some(step) = steps.get(usize::from(*at)) else {
+                continue;
+            };
+            if self.lost.mentions(&step.id.value) {
+                continue;
+            }
+            let noun = if step.exits.is_some() { "state" } else { "step" };
+            self.report(
+                Diagnostic::new(Code::Unreachable, step.id.span)
+                    .message(format!("no way leads to the {noun} `{}`", step.id.value))
+                    .label("cannot be reached")
+                    .help(format!("lead a way to it, or drop the {noun}")),
+            );
+        }
+    }
+
+    /// Reads of fields that no way to the reading node has written.
+    fn early_reads(
+        &mut self,
+        body: &Body,
+        steps: &[&'d Step<'d>],
+        reachable: &HashSet<u16>,
+        space: usize,
+    ) {
+        let document = self.document;
+        let (state, computed_too) = match space {
+            0 => (&document.state, true),
+            task => (&document.tasks[task - 1].state, false),
+        };
+        let mut given: HashSet<&str> = state
+            .iter()
+            .filter(|field| field.value.is_some())
+            .map(|field| field.name.value.as_str())
+            .collect();
+        if computed_too {
+            given.extend(document.computed.iter().map(|f| f.name.value.as_str()));
+        }
+        // What a shared task or a failure step writes can come before anything.
+        let elsewhere = document.tasks.iter().filter(|task| space == 0 && task.shares_state);
+        for step in elsewhere.flat_map(|task| all_steps(&task.steps)) {
+            given.extend(written(step));
+        }
+        let writes: Vec<Vec<&str>> = steps.iter().map(|step| written(step).collect()).collect();
+        let ever: HashSet<&str> = writes.iter().flatten().copied().collect();
+        let mut before: Vec<Option<HashSet<&str>>> = vec![None; body.nodes.len()];
+        let mut queue: Vec<u16> = Vec::new();
+        if let Target::Node(entry) = body.entry
+            && let Some(slot) = before.get_mut(usize::from(entry))
+        {
+            *slot = Some(HashSet::new());
+            queue.push(entry);
+        }
+        while let Some(at) = queue.pop() {
+            let index = usize::from(at);
+            let (Some(Some(here)), Some(own)) = (before.get(index), writes.get(index)) else {
+                continue;
+            };
+            let mut after = here.clone();
+            after.extend(own);
+            for next in successors(body, at) {
+                let Some(slot) = before.get_mut(usize::from(next)) else {
+                    continue;
+                };
+                match slot {
+                    Some(set) if after.is_subset(set) => continue,
+                    Some(set) => set.extend(after.iter().copied()),
+                    None => *slot = Some(after.clone()),
+                }
+                queue.push(next);
+            }
+        }
+        for at in 0..body.nodes.len() {
+            let known = u16::try_from(at).is_ok_and(|at| reachable.contains(&at));
+            let (Some(Some(before)), Some(step), true) = (before.get(at), steps.get(at), known) else {
+                continue;
+            };
+            let reads = self.uses.by_step.get(&address(step)).cloned().unwrap_or_default();
+            let mut told: HashSet<&str> = HashSet::new();
+            for read in &reads {
+                let field = read.field.as_str();
+                let declared = state.iter().any(|f| f.name.value == field) || ever.contains(field);
+                if read.optional
+                    || !declared
+                    || given.contains(field)
+                    || before.contains(field)
+                    || self.lost.mentions(field)
+                    || !told.insert(field)
+                {
+                    continue;
+                }
+                self.report(
+                    Diagnostic::new(Code::ReadBeforeWrite, read.span)
+                        .message(format!("nothing has written `{field}` when `{}` reads it", step.id.value))
+                        .label("not written yet")
+                        .help(format!("give it a value under `state`, or use `{field} | default(…)`")),
+                );
+            }
+        }
+    }
+
+    /// States from which only a limit can end the run.
+    fn endings(&mut self, body: &Body, steps: &[&'d Step<'d>]) {
+        if self.has_errors(&[Code::NoSuchState]) {
+            return;
+        }
+        let mut told: HashSet<u16> = HashSet::new();
+        for (at, step) in steps.iter().enumerate() {
+            let Ok(at) = u16::try_from(at) else {
+                break;
+            };
+            if told.contains(&at) {
+                continue;
+            }
+            let ahead = reach(body, Target::Node(at), |_| true);
+            let ends = ahead.iter().any(|node| {
+                let index = usize::from(*node);
+                let completes = body.nodes.get(index).is_some_and(|node| {
+                    node.edges.iter().any(|edge| edge.to == Target::Complete)
+                });
+                completes || steps.get(index).is_none_or(|step| may_fail(step))
+            });
+            if !ends && !self.lost.mentions(&step.id.value) {
+                told.extend(&ahead);
+                self.report(
+                    Diagnostic::new(Code::NeverEnds, step.id.span)
+                        .message(format!("from `{}` no way leads to an end", step.id.value))
+                        .label("runs until a limit stops it")
+                        .help("add a transition to a state without transitions"),
+                );
+            }
+        }
+    }
+
+    /// A workflow that calls itself whatever happens.
+    fn recursion(&mut self, graph: &Graph, steps: &[&'d Step<'d>]) {
+        let calls_itself = |at: u16| {
+            let node = graph.body.nodes.get(usize::from(at));
+            node.is_some_and(|node| match &node.kind {
+                Kind::Call(call) => {
+                    node.when.is_none()
+                        && matches!(
+                            &call.target,
+                            CallTarget::Name(Template::Literal(Literal::Str(name))) if *name == graph.name
+                        )
+                }
+                _ => false,
+            })
+        };
+        let around = reach(&graph.body, graph.body.entry, |at| !calls_itself(at));
+        let ends = graph.body.entry == Target::Complete
+            || around.iter().filter(|at| !calls_itself(**at)).any(|at| {
+                let node = graph.body.nodes.get(usize::from(*at));
+                node.is_some_and(|node| node.edges.iter().any(|e| e.to == Target::Complete))
+            });
+        if ends {
+            return;
+        }
+        let call = around.iter().copied().filter(|at| calls_itself(*at)).min();
+        if let Some(step) = call.and_then(|at| steps.get(usize::from(at))) {
+            self.report(
+                Diagnostic::new(Code::EndlessRecursion, step.head)
+                    .message(format!("every way through `{}` calls it again", graph.name))
+                    .label("this call cannot be avoided")
+                    .help("call it under a condition that ends"),
+            );
+        }
+    }
+
+    /// Tasks that run side by side and set the same field of a shared state.
+    fn parallel_writes(
+        &mut self,
+        task: &str,
+        steps: &[&'d Step<'d>],
+        dialect: crate::expression::Dialect,
+    ) {
+        let side_by_side = all_steps(&self.document.steps).into_iter().any(|step| {
+            matches!(
+                &step.act,
+                Act::FanOut { task: named, sequential: false, max_parallel, .. }
+                    if named.value == task && *max_parallel != Some(1)
+            )
+        });
+        if !side_by_side {
+            return;
+        }
+        for step in steps {
+            for write in &step.writes {
+                let constant = write
+                    .value
+                    .is_some_and(|value| super::values::is_literal(value, dialect));
+                let sets = write.operation == crate::graph::Operation::Set;
+                if sets && !constant && !write.path.text.contains("{{") {
+                    self.report(
+                        Diagnostic::new(Code::ParallelWrite, write.path.span)
+                            .message(format!(
+                                "every child of `{task}` sets `{}`; the last one wins",
+                                write.path.text
+                            ))
+                            .help("append to a list, or put the item into the path"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The fields a step writes, as far as the text tells.
+fn written<'d>(step: &'d Step<'d>) -> impl Iterator<Item = &'d str> {
+    let collected = match &step.act {
+        Act::FanOut {
+            collect_to: Some(tree),
+            ..
+        } => tree.as_str(),
+        _ => None,
+    };
+    let writes = step.writes.iter().chain(&step.error_writes);
+    writes.map(|write| write.path.text).chain(collected).filter_map(field_of)
+}
+
+fn field_of(path: &str) -> Option<&str> {
+    let dialect = crate::expression::Dialect::Jinja;
+    match super::scope::static_field(path, dialect)? {
+        (Tier::Raw | Tier::State, field) => Some(field),
+        (Tier::Computed, _) => None,
+    }
+}
+
+fn successors(body: &Body, at: u16) -> impl Iterator<Item = u16> + '_ {
+    let edges = body.nodes.get(usize::from(at)).map(|node| node.edges.iter());
+    edges.into_iter().flatten().filter_map(|edge| match edge.to {
+        Target::Node(to) => Some(to),
+        Target::Complete => None,
+    })
+}
+
+/// The nodes that can be reached, going on only from those that `through` lets pass.
+fn reach(body: &Body, from: Target, through: impl Fn(u16) -> bool) -> HashSet<u16> {
+    let mut seen = HashSet::new();
+    let mut queue: Vec<u16> = match from {
+        Target::Node(at) => vec![at],
+        Target::Complete => Vec::new(),
+    };
+    while let Some(at) = queue.pop() {
+        if seen.insert(at) && through(at) {
+            queue.extend(successors(body, at));
+        }
+    }
+    seen
+}

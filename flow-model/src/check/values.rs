@@ -1,0 +1,298 @@
+//! Literals against declarations, and rules against types.
+
+use super::Checker;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Field, Validation};
+use crate::expression::{self, Dialect, Form as TextForm};
+use crate::graph::{self, Type};
+use crate::lower;
+use crate::source::{Span, Tree, Value};
+use crate::structure::number;
+
+impl<'d> Checker<'d> {
+    /// Typed fields: their defaults and rules.
+    pub(super) fn fields(&mut self, fields: &'d [Field<'d>]) {
+        for field in fields {
+            self.validation(&field.validation, field.ty);
+            if let Some(default) = field.default
+                && let Some(reason) = misfit(default, field)
+            {
+                self.report(
+                    Diagnostic::new(Code::BadLiteral, self.line(default.span))
+                        .message(format!("the default of `{}` {reason}", field.name.value))
+                        .label(reason.clone())
+                        .related(field.ty_span, format!("declared as {}", word(field.ty))),
+                );
+            }
+        }
+    }
+
+    /// Rules that belong to the type, and that a value can satisfy.
+    pub(super) fn validation(&mut self, validation: &'d Validation<'d>, ty: Type) {
+        for (name, span, tree) in &validation.rules {
+            if !applies(name, ty) {
+                self.report(
+                    Diagnostic::new(Code::BadValidation, *span)
+                        .message(format!("`{name}` is no rule for {}", word(ty)))
+                        .help(format!("rules for {} are {}", word(ty), rules_for(ty))),
+                );
+                continue;
+            }
+            if *name == "pattern" {
+                self.regex(tree);
+            }
+            if *name == "enum" {
+                for item in tree.items().unwrap_or_default() {
+                    if !has_type(item, ty) {
+                        self.report(
+                            Diagnostic::new(Code::BadLiteral, self.line(item.span))
+                                .message(format!("this is {}, not {}", item.noun(), word(ty)))
+                                .label(format!("not {}", word(ty))),
+                        );
+                    }
+                }
+            }
+        }
+        for (low, high) in [("min", "max"), ("min_length", "max_length"), ("min_items", "max_items")] {
+            let find = |name: &str| validation.rules.iter().find(|(rule, ..)| *rule == name);
+            if let (Some((_, _, low_tree)), Some((_, _, high_tree))) = (find(low), find(high))
+                && let (Some(least), Some(most)) = (number(low_tree), number(high_tree))
+                && least > most
+            {
+                self.report(
+                    Diagnostic::new(Code::BadValidation, high_tree.span)
+                        .message(format!("no value has `{low}` {least} and `{high}` {most}"))
+                        .related(low_tree.span, format!("`{low}` is greater"))
+                        .help("exchange the two"),
+                );
+            }
+        }
+        self.fields(&validation.properties);
+    }
+
+    /// A regular expression that compiles.
+    pub(super) fn regex(&mut self, tree: &'d Tree) {
+        let Some(pattern) = tree.as_str() else {
+            return;
+        };
+        if let Some((message, range)) = regex_fault(pattern) {
+            let at = self.within(tree, &range);
+            self.report(
+                Diagnostic::new(Code::BadRegex, at)
+                    .message(format!("the regular expression does not compile: {message}"))
+                    .label(message),
+            );
+        }
+    }
+
+    /// A literal that is written to something with a declared type.
+    pub(super) fn literal_fits(&mut self, tree: &'d Tree, ty: Type, dialect: Dialect, name: &str) {
+        if is_literal(tree, dialect) && tree.value != Value::Null && !has_type(tree, ty) {
+            self.report(
+                Diagnostic::new(Code::BadLiteral, self.line(tree.span))
+                    .message(format!("`{name}` is declared as {}, and this is {}", word(ty), tree.noun()))
+                    .label(format!("not {}", word(ty))),
+            );
+        }
+    }
+}
+
+/// What is wrong with a regular expression, and where in it.
+fn regex_fault(pattern: &str) -> Option<(String, std::ops::Range<usize>)> {
+    match regex_syntax::Parser::new().parse(pattern) {
+        Err(regex_syntax::Error::Parse(error)) => {
+            let span = error.span();
+            Some((error.kind().to_string(), span.start.offset..span.end.offset))
+        }
+        Err(regex_syntax::Error::Translate(error)) => {
+            let span = error.span();
+            Some((error.kind().to_string(), span.start.offset..span.end.offset))
+        }
+        Err(_) => Some(("it is not valid".to_owned(), 0..pattern.len())),
+        Ok(_) => match regex::Regex::new(pattern) {
+            Ok(_) => None,
+            Err(_) => Some(("it is too large".to_owned(), 0..pattern.len())),
+        },
+    }
+}
+
+/// Whether a value holds no template.
+pub(super) fn is_literal(tree: &Tree, dialect: Dialect) -> bool {
+    match &tree.value {
+        Value::Str(scalar) => expression::form(&scalar.text, dialect) == TextForm::Literal,
+        Value::List(items) => items.iter().all(|item| is_literal(item, dialect)),
+        Value::Map(entries) => entries.iter().all(|entry| is_literal(&entry.value, dialect)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => true,
+    }
+}
+
+pub(super) fn has_type(tree: &Tree, ty: Type) -> bool {
+    match ty {
+        Type::Any => true,
+        Type::String => matches!(tree.value, Value::Str(_)),
+        Type::Number => matches!(tree.value, Value::Int(_) | Value::Float(_)),
+        Type::Integer => match tree.value {
+            Value::Int(_) => true,
+            Value::Float(value) => value.fract() == 0.0,
+            _ => false,
+        },
+        Type::Boolean => matches!(tree.value, Value::Bool(_)),
+        Type::Array => matches!(tree.value, Value::List(_)),
+        Type::Object => matches!(tree.value, Value::Map(_)),
+    }
+}
+
+/// Why a literal does not fit a field, as the end of a sentence.
+pub(super) fn misfit(tree: &Tree, field: &Field<'_>) -> Option<String> {
+    if tree.value == Value::Null {
+        return None;
+    }
+    if !has_type(tree, field.ty) {
+        return Some(format!("is {}, not {}", tree.noun(), word(field.ty)));
+    }
+    let rules = lower::validation(&field.validation);
+    breaks(tree, &rules, &field.validation)
+}
+
+fn breaks(tree: &Tree, rules: &graph::Validation, written: &Validation<'_>) -> Option<String> {
+    if !rules.one_of.is_empty() && !rules.one_of.contains(&lower::literal(tree)) {
+        return Some("is not one of the values under `enum`".to_owned());
+    }
+    match &tree.value {
+        Value::Str(scalar) => {
+            let length = scalar.text.chars().count() as u64;
+            let pattern = rules.pattern.as_deref().map(regex::Regex::new);
+            if rules.min_length.is_some_and(|least| length < least) {
+                return Some("is shorter than `min_length`".to_owned());
+            }
+            if rules.max_length.is_some_and(|most| length > most) {
+                return Some("is longer than `max_length`".to_owned());
+            }
+            if let Some(Ok(pattern)) = pattern
+                && !pattern.is_match(&scalar.text)
+            {
+                return Some("does not match `pattern`".to_owned());
+            }
+        }
+        Value::Int(_) | Value::Float(_) => {
+            let value = number(tree)?;
+            if rules.min.is_some_and(|least| value < least) {
+                return Some("is less than `min`".to_owned());
+            }
+            if rules.max.is_some_and(|most| value > most) {
+                return Some("is greater than `max`".to_owned());
+            }
+        }
+        Value::List(items) => {
+            let length = items.len() as u64;
+            if rules.min_items.is_some_and(|least| length < least) {
+                return Some("has fewer than `min_items` items".to_owned());
+            }
+            if rules.max_items.is_some_and(|most| length > most) {
+                return Some("has more than `max_items` items".to_owned());
+            }
+            if let Some(ty) = rules.item_type
+                && let Some(item) = items.iter().find(|item| !has_type(item, ty))
+            {
+                return Some(format!("has an item that is {}, not {}", item.noun(), word(ty)));
+            }
+        }
+        Value::Map(_) => {
+            for key in rules.required_keys.iter() {
+                if tree.get(key).is_none() {
+                    return Some(format!("has no `{key}`"));
+                }
+            }
+            for property in &written.properties {
+                let value = tree.get(&property.name.value);
+                match value.and_then(|value| misfit(value, property)) {
+                    Some(reason) => {
+                        return Some(format!("has `{}`, which {reason}", property.name.value));
+                    }
+                    None if value.is_none() && property.required => {
+                        return Some(format!("has no `{}`", property.name.value));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+    None
+}
+
+/// Rules by the types they apply to.
+fn applies(rule: &str, ty: Type) -> bool {
+    match rule {
+        "pattern" | "min_length" | "max_length" => matches!(ty, Type::String | Type::Any),
+        "min" | "max" => matches!(ty, Type::Number | Type::Integer | Type::Any),
+        "min_items" | "max_items" | "item_type" => matches!(ty, Type::Array | Type::Any),
+        "required_keys" | "properties" => matches!(ty, Type::Object | Type::Any),
+        _ => true,
+    }
+}
+
+fn rules_for(ty: Type) -> String {
+    let all = [
+        "pattern", "min_length", "max_length", "min", "max", "min_items", "max_items", "item_type",
+        "required_keys", "properties", "enum", "error_message",
+    ];
+    let fitting: Vec<String> = all
+        .into_iter()
+        .filter(|rule| applies(rule, ty))
+        .map(|rule| format!("`{rule}`"))
+        .collect();
+    fitting.join(", ")
+}
+
+/// A type with an article.
+pub(super) fn word(ty: Type) -> &'static str {
+    match ty {
+        Type::Any => "any value",
+        Type::String => "a string",
+        Type::Number => "a number",
+        Type::Integer => "an integer",
+        Type::Boolean => "a boolean",
+        Type::Array => "an array",
+        Type::Object => "an object",
+    }
+}
+
+/// Faults of literal arguments against declared fields: `(name, place, fault)`.
+pub(super) fn arguments<'a>(
+    given: impl Iterator<Item = (&'a str, Span, &'a Tree)>,
+    declared: &[Field<'_>],
+    dialect: Dialect,
+) -> Vec<ArgumentFault> {
+    let mut faults = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (name, span, tree) in given {
+        seen.push(name);
+        match declared.iter().find(|field| field.name.value == *name) {
+            None => faults.push(ArgumentFault::Unknown(name.to_owned(), span)),
+            Some(field) if is_literal(tree, dialect) => {
+                if let Some(reason) = misfit(tree, field) {
+                    faults.push(ArgumentFault::Misfit(name.to_owned(), tree.span, reason));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    for field in declared {
+        let name = &field.name.value;
+        if field.required && field.default.is_none() && !seen.contains(&name.as_str()) {
+            faults.push(ArgumentFault::Missing(name.clone()));
+        }
+    }
+    faults
+}
+
+/// A fault of an argument.
+pub(super) enum ArgumentFault {
+    /// Not declared.
+    Unknown(String, Span),
+    /// Does not fit.
+    Misfit(String, Span, String),
+    /// Must be given.
+    Missing(String),
+}
