@@ -6,7 +6,7 @@ use flow_model::Compiled;
 use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 
-use super::{Entry, Library, Location, Refused, Role, read};
+use super::{Entry, Library, Refused, Role};
 
 /// Every workflow of a library with what its definition says.
 #[derive(Debug, Default)]
@@ -67,15 +67,19 @@ impl Library {
     #[must_use]
     pub fn catalogue(&self) -> Catalogue {
         let listing = self.list();
-        let read_all = |entries: Vec<Entry>| entries.into_iter().filter(|entry| !is_part(entry));
+        let workflows = |entries: Vec<Entry>| {
+            entries
+                .into_iter()
+                .filter(|entry| entry.role() != Role::Part)
+        };
         Catalogue {
-            workflows: read_all(listing.entries)
+            workflows: workflows(listing.entries)
                 .map(|entry| Workflow {
                     definition: self.definition(&entry),
                     entry,
                 })
                 .collect(),
-            shadowed: read_all(listing.shadowed).collect(),
+            shadowed: workflows(listing.shadowed).collect(),
             refused: listing.refused,
         }
     }
@@ -86,14 +90,6 @@ impl Library {
             .map_err(|error| Fault::Unreadable(error.to_string()))?;
         let fault = fault(&compiled);
         compiled.into_graph().map(Box::new).ok_or(fault)
-    }
-}
-
-/// Whether it is a file that workflows import.
-fn is_part(entry: &Entry) -> bool {
-    match &entry.location {
-        Location::File(path) => read(path).is_ok_and(|it| Role::of(&it.lossy()) == Role::Part),
-        Location::Text(_) => false,
     }
 }
 

@@ -99,6 +99,17 @@ impl Entry {
             Location::Text(_) => None,
         }
     }
+
+    /// What its text is for; a file that cannot be read is taken for a workflow.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match &self.location {
+            Location::File(path) => {
+                read(path).map_or(Role::Workflow, |bytes| Role::of(&bytes.lossy()))
+            }
+            Location::Text(text) => Role::of(text),
+        }
+    }
 }
 
 /// Every place in which workflows are looked for.
@@ -293,11 +304,16 @@ impl Library {
     }
 
     /// Reads, checks and lowers a text that came without a file. What it imports is looked for in
-    /// the directory.
+    /// the directory. The name is what findings call it; without `<` and `>` around it, it is the
+    /// workflow's name if the text says none.
     #[must_use]
     pub fn compile_bytes(&self, name: &str, bytes: Bytes, directory: &Path) -> Compiled {
         match bytes.into_source(name) {
-            Ok(source) => compile(source, &FileLoader::for_directory(self, directory)),
+            Ok(source) => {
+                let title = name.trim_matches(['<', '>']);
+                let loader = FileLoader::for_directory(self, directory);
+                compile(source.titled(title), &loader)
+            }
             Err(refused) => Compiled::refused(refused.0, refused.1),
         }
     }

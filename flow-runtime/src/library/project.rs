@@ -83,7 +83,11 @@ fn listed(path: &Path) -> Result<Vec<String>, Error> {
     let text = bytes.lossy();
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());
-        let line = text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        let line = text.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
         wrong(format!("line {line}: {}", error.message()))
     })?;
     let Some(value) = table.get("workflows") else {

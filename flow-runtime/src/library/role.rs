@@ -136,7 +136,10 @@ mod tests {
             ("\u{FEFF}steps:\n", Role::Workflow),
             ("workflow:\n  name: a\n  steps: []\n", Role::Workflow),
             ("workflow:\n  rules:\n    steps: 1\n", Role::Other),
-            ("jobs:\n  build:\n    steps:\n      - run: make\n", Role::Other),
+            (
+                "jobs:\n  build:\n    steps:\n      - run: make\n",
+                Role::Other,
+            ),
             ("computed:\n  a: {from: b}\n", Role::Part),
             ("agents: {}\nsteps: []\n", Role::Workflow),
             ("", Role::Other),
@@ -153,7 +156,10 @@ mod tests {
             ("{\"name\": \"x\", \"steps\": []}", Role::Workflow),
             ("{steps: []}", Role::Workflow),
             ("{\"a\": {\"steps\": []}}", Role::Other),
-            ("{\"workflow\": {\"name\": \"steps\", \"states\": {}}}", Role::Workflow),
+            (
+                "{\"workflow\": {\"name\": \"steps\", \"states\": {}}}",
+                Role::Workflow,
+            ),
             ("{\"workflow\": {\"a\": {\"states\": {}}}}", Role::Other),
             ("{\"text\": \"\\\"steps\\\": \"}", Role::Other),
             ("{\"tasks\": {}}", Role::Part),
