@@ -600,7 +600,7 @@ impl<'d> Pass<'_, 'd> {
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, false);
     }
 
     fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
@@ -626,7 +626,7 @@ impl<'d> Pass<'_, 'd> {
             }
             None => finding = finding.help("declare it under `inputs`"),
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn fields(
@@ -690,7 +690,7 @@ impl<'d> Pass<'_, 'd> {
                 finding = finding.help("declare it under `state`, or write it with `output_to`")
             }
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
@@ -703,7 +703,7 @@ impl<'d> Pass<'_, 'd> {
             if finding.suggestion.is_none() {
                 finding = finding.help(format!("it has `{}`", known.join("`, `")));
             }
-            self.checker.report(finding);
+            self.checker.report_in_path(finding, key, true);
         }
     }
 
@@ -724,7 +724,7 @@ impl<'d> Pass<'_, 'd> {
         if finding.suggestion.is_none() {
             finding = finding.help("declare it under `arguments`");
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, key, true);
     }
 
     /// `items` that is known not to be a list.
