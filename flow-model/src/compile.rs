@@ -92,7 +92,9 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
     {
         let mut document = read::document(tree, *dialect, source.stem());
         for (tree, dialect) in trees.iter().zip(&dialects).skip(1) {
-            let stem = sources.get(usize::from(tree.span.file.0)).map_or("", Source::stem);
+            let stem = sources
+                .get(usize::from(tree.span.file.0))
+                .map_or("", Source::stem);
             let imported = read::document(tree, *dialect, stem);
             adopt(&mut document, imported, &mut findings);
         }
@@ -105,7 +107,10 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
         if strict {
             finding.severity = Severity::Error;
         }
-        if let Some(tree) = trees.iter().find(|tree| tree.span.file == finding.span.file) {
+        if let Some(tree) = trees
+            .iter()
+            .find(|tree| tree.span.file == finding.span.file)
+        {
             finding.path = path_to(tree, finding.span);
         }
     }
@@ -152,8 +157,13 @@ impl Units<'_> {
             }
         };
         let found = structure::check(source, &tree);
-        let inferred = if found.speaks_js { Dialect::Js } else { Dialect::Jinja };
-        self.dialects.push(read::named_dialect(&tree).unwrap_or(inferred));
+        let inferred = if found.speaks_js {
+            Dialect::Js
+        } else {
+            Dialect::Jinja
+        };
+        self.dialects
+            .push(read::named_dialect(&tree).unwrap_or(inferred));
         self.lost.append(found.lost);
         self.findings.extend(found.findings);
         let imports = read::imports(&tree);
@@ -211,7 +221,10 @@ impl Units<'_> {
 /// Makes an import's tasks, computed fields and agents visible.
 fn adopt<'t>(document: &mut Document<'t>, imported: Document<'t>, findings: &mut Vec<Diagnostic>) {
     for mut task in imported.tasks {
-        let earlier = document.tasks.iter().find(|t| t.name.value == task.name.value);
+        let earlier = document
+            .tasks
+            .iter()
+            .find(|t| t.name.value == task.name.value);
         if let Some(earlier) = earlier {
             findings.push(clash("task", &task.name, earlier.name.span));
             continue;
@@ -220,7 +233,10 @@ fn adopt<'t>(document: &mut Document<'t>, imported: Document<'t>, findings: &mut
         document.tasks.push(task);
     }
     for mut field in imported.computed {
-        let earlier = document.computed.iter().find(|f| f.name.value == field.name.value);
+        let earlier = document
+            .computed
+            .iter()
+            .find(|f| f.name.value == field.name.value);
         if let Some(earlier) = earlier {
             findings.push(clash("computed field", &field.name, earlier.name.span));
             continue;
@@ -229,7 +245,10 @@ fn adopt<'t>(document: &mut Document<'t>, imported: Document<'t>, findings: &mut
         document.computed.push(field);
     }
     for agent in imported.agents {
-        let earlier = document.agents.iter().find(|a| a.name.value == agent.name.value);
+        let earlier = document
+            .agents
+            .iter()
+            .find(|a| a.name.value == agent.name.value);
         if let Some(earlier) = earlier {
             findings.push(clash("agent", &agent.name, earlier.name.span));
             continue;

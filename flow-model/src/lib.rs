@@ -14,6 +14,7 @@ pub mod grammar;
 pub mod graph;
 pub mod loader;
 mod lower;
+pub mod picture;
 mod read;
 pub mod reference;
 pub mod schema;

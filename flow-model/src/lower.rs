@@ -11,12 +11,12 @@ use crate::document::{
     StepError, Task, Validation, Variable, Write,
 };
 use crate::expression::{self, Dialect, Form as TextForm};
+use crate::grammar::{self, DEFAULT_ITERATIONS};
 use crate::graph::{
     self, Body, Bound, Call, CallAnswer, CallTarget, Condition, Dependency, Edge, ErrorAction,
     Expression, FanOut, Form, Graph, Guard, Initial, Jump, Kind, List, Literal, Node, Prompt, Rule,
     Runner, Shell, StatePath, Target, TaskError, Template, Text, Tier, ToolRef, ToolSignature,
 };
-use crate::grammar::{self, DEFAULT_ITERATIONS};
 use crate::source::{Source, Spanned, Tree, Value};
 use crate::structure::{duration, number};
 use crate::tools;
@@ -118,7 +118,11 @@ impl<'d> Lower<'d> {
         state
             .iter()
             .map(|field| Initial {
-                tier: if field.by_hand { Tier::State } else { Tier::Raw },
+                tier: if field.by_hand {
+                    Tier::State
+                } else {
+                    Tier::Raw
+                },
                 name: text(&field.name.value),
                 ty: field.ty,
                 value: field.value.map(|value| self.template(value)),
@@ -151,12 +155,7 @@ impl<'d> Lower<'d> {
     }
 
     /// Steps, or states when they have exits.
-    fn body(
-        &self,
-        steps: &[Step<'_>],
-        initial: Option<&Spanned<String>>,
-        continues: bool,
-    ) -> Body {
+    fn body(&self, steps: &[Step<'_>], initial: Option<&Spanned<String>>, continues: bool) -> Body {
         let all = document::all_steps(steps);
         let mut index = HashMap::new();
         for (at, step) in all.iter().enumerate() {
@@ -503,7 +502,11 @@ impl<'d> Lower<'d> {
     }
 
     fn tool(&self, name: &str, parameters: &[(Spanned<String>, &Tree)]) -> Kind {
-        let declared = self.document.tools.iter().position(|t| t.name.value == name);
+        let declared = self
+            .document
+            .tools
+            .iter()
+            .position(|t| t.name.value == name);
         let of = |key: &str| {
             let found = parameters.iter().find(|(name, _)| name.value == key);
             found.map(|(_, tree)| self.parameter(tree))
@@ -590,9 +593,7 @@ impl<'d> Lower<'d> {
             }
             document::Condition::All(inner) => Condition::All(all(inner)),
             document::Condition::Any(inner) => Condition::Any(all(inner)),
-            document::Condition::Not(inner) => {
-                Condition::None(vec![self.condition(inner)].into())
-            }
+            document::Condition::Not(inner) => Condition::None(vec![self.condition(inner)].into()),
         }
     }
 }
@@ -636,7 +637,9 @@ impl Linker<'_, '_> {
             // The next sibling comes after everything inside this step.
             let inside = document::all_steps(std::slice::from_ref(step)).len();
             let next = match steps.get(at + 1) {
-                Some(_) => Target::Node(here.saturating_add(u16::try_from(inside).unwrap_or(u16::MAX))),
+                Some(_) => {
+                    Target::Node(here.saturating_add(u16::try_from(inside).unwrap_or(u16::MAX)))
+                }
                 None => after,
             };
             self.step(step, next, parent, around);
@@ -713,7 +716,11 @@ impl Linker<'_, '_> {
         };
         let exits = step.exits.as_ref().unwrap_or(&empty);
         let mut edges = Vec::new();
-        if let Some(target) = exits.on_timeout.as_ref().and_then(|name| self.find(&name.value)) {
+        if let Some(target) = exits
+            .on_timeout
+            .as_ref()
+            .and_then(|name| self.find(&name.value))
+        {
             edges.push(Edge {
                 guard: Guard::Timeout,
                 to: target,
@@ -843,7 +850,12 @@ pub(crate) fn validation(rules: &Validation<'_>) -> graph::Validation {
             "min_length" => out.min_length = whole(),
             "max_length" => out.max_length = whole(),
             "enum" => {
-                out.one_of = tree.items().unwrap_or_default().iter().map(literal).collect();
+                out.one_of = tree
+                    .items()
+                    .unwrap_or_default()
+                    .iter()
+                    .map(literal)
+                    .collect();
             }
             "min" => out.min = number(tree),
             "max" => out.max = number(tree),

@@ -20,7 +20,9 @@ use crate::structure::{doubled_type, duration, number, unwrap_document};
 pub(crate) fn document<'t>(tree: &'t Tree, dialect: Dialect, stem: &str) -> Document<'t> {
     let root = unwrap_document(tree);
     let fields = Fields::of(root, &grammar::DOCUMENT);
-    let config = fields.own("config").map(|t| Fields::of(t, &grammar::CONFIG));
+    let config = fields
+        .own("config")
+        .map(|t| Fields::of(t, &grammar::CONFIG));
     let mut written = HashSet::new();
     written_ids(root, &mut written);
     let reader = Reader {
@@ -233,7 +235,9 @@ fn read_validation(tree: &Tree) -> Validation<'_> {
         if key.name == "properties" {
             validation.properties = read_fields(&entry.value);
         }
-        validation.rules.push((key.name, entry.key.span, &entry.value));
+        validation
+            .rules
+            .push((key.name, entry.key.span, &entry.value));
     }
     validation
 }
@@ -287,7 +291,10 @@ fn state<'t>(fields: &Fields<'t>) -> Vec<StateField<'t>> {
         }
     };
     add(fields.get("state"), false);
-    if fields.get("initial_state").is_some_and(|t| t.entries().is_some()) {
+    if fields
+        .get("initial_state")
+        .is_some_and(|t| t.entries().is_some())
+    {
         add(fields.own("initial_state"), false);
     }
     if let Some(tree) = fields.own("default_state") {
@@ -366,7 +373,9 @@ fn on_resume(tree: Option<&Tree>) -> OnResume {
 }
 
 fn limits(fields: &Fields<'_>, config: Option<&Fields<'_>>, form: Option<Form>) -> Limits {
-    let given = fields.get("limits").map(|t| Fields::of(t, &grammar::LIMITS));
+    let given = fields
+        .get("limits")
+        .map(|t| Fields::of(t, &grammar::LIMITS));
     let of = |name: &str| given.as_ref().and_then(|given| given.get(name));
     let whole = |tree: &Tree| number(tree).map(|value| value.max(0.0) as u64);
     let default_steps = match form {
@@ -382,7 +391,9 @@ fn limits(fields: &Fields<'_>, config: Option<&Fields<'_>>, form: Option<Form>) 
             .or_else(|| fields.own("execution_timeout"))
             .or_else(|| config.and_then(|config| config.own("timeout_seconds")))
             .and_then(duration),
-        max_depth: of("max_depth").and_then(count).unwrap_or(grammar::MAX_CALL_DEPTH),
+        max_depth: of("max_depth")
+            .and_then(count)
+            .unwrap_or(grammar::MAX_CALL_DEPTH),
         max_parallel: of("max_parallel")
             .and_then(count)
             .unwrap_or(grammar::DEFAULT_PARALLEL),
@@ -468,7 +479,10 @@ impl Reader<'_> {
             }
             (None, Some(tree)) => {
                 let on_error = Fields::of(tree, &grammar::TASK_ERROR_HANDLING);
-                (on_error.flag("return_on_error"), on_error.own("cleanup_on_error"))
+                (
+                    on_error.flag("return_on_error"),
+                    on_error.own("cleanup_on_error"),
+                )
             }
             (None, None) => (None, None),
         };
@@ -539,9 +553,7 @@ impl Reader<'_> {
         items
             .iter()
             .enumerate()
-            .filter_map(|(index, item)| {
-                self.step(item, &format!("{prefix}_{}", index + 1))
-            })
+            .filter_map(|(index, item)| self.step(item, &format!("{prefix}_{}", index + 1)))
             .collect()
     }
 
@@ -574,7 +586,11 @@ impl Reader<'_> {
     ) -> Step<'t> {
         let millis = matches!(word.word, "shell_command" | "agent_shell_command");
         let timeout = fields.seconds("timeout");
-        let timeout = if millis { timeout.map(|ms| ms / 1000.0) } else { timeout };
+        let timeout = if millis {
+            timeout.map(|ms| ms / 1000.0)
+        } else {
+            timeout
+        };
         let on_error = fields.get("on_error");
         let goto = on_error
             .map(|tree| Fields::of(tree, &grammar::GOTO_ERROR))
@@ -599,12 +615,15 @@ impl Reader<'_> {
             head,
             description: fields.text("description"),
             act,
-            needs_state: fields.get("needs_state").and_then(Tree::items).map(|items| {
-                items
-                    .iter()
-                    .filter_map(|item| item.as_str().map(|text| spanned(text, item.span)))
-                    .collect()
-            }),
+            needs_state: fields
+                .get("needs_state")
+                .and_then(Tree::items)
+                .map(|items| {
+                    items
+                        .iter()
+                        .filter_map(|item| item.as_str().map(|text| spanned(text, item.span)))
+                        .collect()
+                }),
             when: fields.get("when"),
             timeout,
             on_error: match (goto, error_word) {
@@ -631,7 +650,9 @@ impl Reader<'_> {
             });
         }
         let count = fields.own("retry_count").and_then(count);
-        let by_default = self.max_retries.filter(|_| kind.acts() && kind != StepKind::SetState);
+        let by_default = self
+            .max_retries
+            .filter(|_| kind.acts() && kind != StepKind::SetState);
         let again = match (count, wanted) {
             (Some(count), _) => count,
             (None, true) => self.max_retries.unwrap_or(1),
@@ -678,7 +699,9 @@ impl Reader<'_> {
             StepKind::Call => Act::Call {
                 workflow: fields.get("workflow")?,
                 inputs: pairs(fields.get("inputs")),
-                shares_computed: word.word == "include_workflow",
+                shares_computed: fields
+                    .flag("shares_computed")
+                    .unwrap_or(word.word == "include_workflow"),
             },
             StepKind::Shell => Act::Shell {
                 command: fields.get("command")?,
@@ -757,10 +780,14 @@ impl Reader<'_> {
         let max_retries = fields
             .count("max_retries")
             .or_else(|| inner.as_ref()?.count("max_retries"));
-        let collects = inner.as_ref().is_none_or(|i| i.flag("collect_errors") != Some(false));
+        let collects = inner
+            .as_ref()
+            .is_none_or(|i| i.flag("collect_errors") != Some(false));
         let collect_to = fields.get("collect_to").or_else(|| {
             let inner = inner.as_ref()?;
-            inner.get("collect_to").or_else(|| inner.own("error_state_path"))
+            inner
+                .get("collect_to")
+                .or_else(|| inner.own("error_state_path"))
         });
         let named = agent(fields);
         let sub_agents = named.is_none() && word.word == "parallel_foreach";
@@ -809,7 +836,13 @@ impl Reader<'_> {
                     open: false,
                     parameters: pairs(inner.get("params")),
                 };
-                self.common(&inner, id, entry.key.span, act, grammar::step_word("mcp_call")?)
+                self.common(
+                    &inner,
+                    id,
+                    entry.key.span,
+                    act,
+                    grammar::step_word("mcp_call")?,
+                )
             }
         };
         step.description = fields.text("description").or(step.description);
@@ -987,12 +1020,11 @@ fn read_condition<'t>(tree: &'t Tree, pattern: Option<&'t Tree>) -> Option<Condi
             "pattern_not_match" => all.push(Condition::NoMatch(value)),
             "expression" => all.push(Condition::Expression(value)),
             "description" => all.push(Condition::Judged(spanned(value.as_str()?, value.span))),
-            "field_equals" => all.extend(
-                unique(Some(value)).map(|e| Condition::Equals(e.key.clone(), &e.value)),
-            ),
-            "field_contains" => all.extend(
-                unique(Some(value)).map(|e| Condition::Contains(e.key.clone(), &e.value)),
-            ),
+            "field_equals" => {
+                all.extend(unique(Some(value)).map(|e| Condition::Equals(e.key.clone(), &e.value)))
+            }
+            "field_contains" => all
+                .extend(unique(Some(value)).map(|e| Condition::Contains(e.key.clone(), &e.value))),
             "any" => all.push(Condition::Any(conditions(value))),
             "all" => all.push(Condition::All(conditions(value))),
             "not" => all.push(Condition::Not(Box::new(read_condition(value, None)?))),
@@ -1008,5 +1040,8 @@ fn read_condition<'t>(tree: &'t Tree, pattern: Option<&'t Tree>) -> Option<Condi
 
 fn conditions(tree: &Tree) -> Vec<Condition<'_>> {
     let items = tree.items().unwrap_or_default();
-    items.iter().filter_map(|item| read_condition(item, None)).collect()
+    items
+        .iter()
+        .filter_map(|item| read_condition(item, None))
+        .collect()
 }

@@ -163,6 +163,16 @@ impl Pass<'_> {
     /// What holds for a document as a whole, beyond its keys one by one.
     fn document(&mut self, entries: &[Entry], start: Span) {
         let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        if let Some(entry) = find("initial_state")
+            && entry.value.entries().is_some()
+        {
+            self.report(
+                Diagnostic::new(Code::Deprecated, entry.key.span)
+                    .message("`initial_state` with a map is an older spelling of `state`")
+                    .label("older spelling")
+                    .help("write `state`"),
+            );
+        }
         let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
         match (find("steps"), find("states")) {
             (Some(steps), Some(states)) => self.report(
@@ -207,9 +217,8 @@ impl Pass<'_> {
                     "state_schema",
                     "agents",
                 ]) => {}
-            (None, None)
-                if self.out.lost.mentions("steps")
-                    || self.out.lost.mentions("states") => {}
+            (None, None) if self.out.lost.mentions("steps") || self.out.lost.mentions("states") => {
+            }
             (None, None) => self.report(
                 Diagnostic::new(Code::MissingKey, start)
                     .message("the definition does nothing: `steps` or `states` is missing")
@@ -221,6 +230,7 @@ impl Pass<'_> {
     /// Keys of a map: known, given once, not in conflict, all there.
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
         let mut seen = Seen::default();
+        let mut meant: Vec<String> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.key.value.as_str();
             if let Some(first) = seen.before(entry) {
@@ -232,7 +242,7 @@ impl Pass<'_> {
                     Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
                     None => {
                         self.lose(entry.value.span);
-                        self.unknown_key(&entry.key, record);
+                        meant.extend(self.unknown_key(&entry.key, record));
                     }
                 }
                 continue;
@@ -258,11 +268,17 @@ impl Pass<'_> {
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
                 .any(|found| canonical(found) == key.name || covers(found, key));
-            if !given {
+            if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
         }
-        self.one_of(entries, record, at);
+        if !record
+            .one_of
+            .iter()
+            .any(|name| meant.iter().any(|m| m == name))
+        {
+            self.one_of(entries, record, at);
+        }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
         }
@@ -290,7 +306,7 @@ impl Pass<'_> {
                 Diagnostic::new(Code::MissingKey, at)
                     .message(format!(
                         "this {} has none of {}",
-                        record.name,
+                        record.noun(),
                         quoted(record.one_of.iter().copied())
                     ))
                     .help("give one of them"),
@@ -348,7 +364,11 @@ impl Pass<'_> {
     fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
         self.report(
             Diagnostic::new(Code::MissingKey, at)
-                .message(format!("`{}` is missing in this {}", key.name, record.name))
+                .message(format!(
+                    "`{}` is missing in this {}",
+                    key.name,
+                    record.noun()
+                ))
                 .label(format!("no `{}` here", key.name))
                 .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
         );
@@ -364,7 +384,8 @@ impl Pass<'_> {
         );
     }
 
-    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) {
+    /// Reports a key and says which one it probably is.
+    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) -> Option<String> {
         let canonical_first = record
             .all_keys()
             .filter(|k| k.instead == Instead::Canonical)
@@ -377,7 +398,7 @@ impl Pass<'_> {
         let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
             .message(format!(
                 "{} has no key `{}`",
-                article(record.name),
+                article(&record.noun()),
                 key.value
             ))
             .label("unknown key")
@@ -387,10 +408,13 @@ impl Pass<'_> {
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }
-        if let Some(near) = &finding.suggestion {
+        let near = finding.suggestion.clone();
+        if let Some(near) = &near {
             self.out.lost.name(near);
         }
         self.report(finding);
+        let meant = record.find(near.as_deref()?)?;
+        Some(canonical(meant).to_owned())
     }
 
     /// The source of something that the reader will not see.
@@ -398,7 +422,6 @@ impl Pass<'_> {
         let text = self.source.text().get(span.range()).unwrap_or_default();
         self.out.lost.text(text);
     }
-
 
     fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
         self.speaks(found.name);
@@ -426,6 +449,7 @@ impl Pass<'_> {
             Type::Any | Type::Literal => self.duplicates_below(tree),
             Type::Null if tree.value == Value::Null => {}
             Type::Bool if matches!(tree.value, Value::Bool(_)) => {}
+            Type::True if tree.value == Value::Bool(true) => {}
             Type::Template | Type::Condition | Type::Regex if tree.as_str().is_some() => {}
             Type::Condition if matches!(tree.value, Value::Bool(_)) => {}
             Type::Text(pattern, max) if let Some(text) = tree.as_str() => {
@@ -480,6 +504,7 @@ impl Pass<'_> {
             },
             Type::Null
             | Type::Bool
+            | Type::True
             | Type::Template
             | Type::Condition
             | Type::Regex
@@ -721,6 +746,8 @@ impl Pass<'_> {
             "shell_command" => "shell` with `by: server",
             "agent_shell_command" => "shell` with `by: agent",
             "apply_hints" => "mcp_call` with `tool: apply_hints",
+            "include_workflow" => "call` with `shares_computed: true",
+            "parallel_foreach" => "foreach` with `agent: \"@task\"",
             _ => grammar::STEPS
                 .iter()
                 .find(|other| other.kind == step.kind && !other.alias)
@@ -842,7 +869,7 @@ fn fits(ty: &'static Type, tree: &Tree) -> bool {
     match ty {
         Type::Any | Type::Literal => true,
         Type::Null => tree.value == Value::Null,
-        Type::Bool => matches!(tree.value, Value::Bool(_)),
+        Type::Bool | Type::True => matches!(tree.value, Value::Bool(_)),
         Type::Condition => matches!(tree.value, Value::Str(_) | Value::Bool(_)),
         Type::Template | Type::Regex | Type::Text(..) | Type::Word(_) => tree.as_str().is_some(),
         Type::Int(..) | Type::Number(..) | Type::Millis(..) => number(tree).is_some(),
@@ -885,6 +912,7 @@ fn describe(ty: &'static Type) -> String {
         Type::Any | Type::Literal => "any value".to_owned(),
         Type::Null => "nothing".to_owned(),
         Type::Bool => "true or false".to_owned(),
+        Type::True => "only `true`".to_owned(),
         Type::Int(..) => "a whole number".to_owned(),
         Type::Number(..) => "a number".to_owned(),
         Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),

@@ -33,7 +33,12 @@ impl<'d> Checker<'d> {
             self.fields(task.inputs.as_deref().unwrap_or_default());
         }
         for output in &document.outputs {
-            self.literal_fits(output.value, output.ty, document.dialect, &output.name.value);
+            self.literal_fits(
+                output.value,
+                output.ty,
+                document.dialect,
+                &output.name.value,
+            );
         }
         self.tiers();
     }
@@ -57,11 +62,17 @@ impl<'d> Checker<'d> {
             }
         }
         for value in &document.return_values {
-            let argument = document.arguments.iter().find(|a| a.name.value == value.name.value);
+            let argument = document
+                .arguments
+                .iter()
+                .find(|a| a.name.value == value.name.value);
             if let Some(argument) = argument {
                 self.report(
                     Diagnostic::new(Code::ArgumentAndReturn, value.name.span)
-                        .message(format!("`{}` is both an argument and a return value", value.name.value))
+                        .message(format!(
+                            "`{}` is both an argument and a return value",
+                            value.name.value
+                        ))
                         .label("a return value")
                         .related(argument.name.span, "an argument")
                         .help("return the result under another name"),
@@ -78,9 +89,14 @@ impl<'d> Checker<'d> {
             let tier = if field.by_hand { "state" } else { "raw" };
             (&field.name, tier)
         });
-        let computed = document.computed.iter().map(|field| (&field.name, "computed"));
+        let computed = document
+            .computed
+            .iter()
+            .map(|field| (&field.name, "computed"));
         for (name, tier) in state.chain(computed) {
-            let other = seen.iter().find(|(other, t, _)| *other == name.value && *t != tier);
+            let other = seen
+                .iter()
+                .find(|(other, t, _)| *other == name.value && *t != tier);
             if let Some((_, other_tier, span)) = other {
                 let (found, hidden) = if tier == "computed" || *other_tier == "state" {
                     (tier, *other_tier)
@@ -112,7 +128,10 @@ impl<'d> Checker<'d> {
         }
         for task in &document.tasks {
             let delegated = self.delegated(&task.name.value);
-            for step in all_steps(&task.steps).into_iter().chain(all_steps(&task.cleanup)) {
+            for step in all_steps(&task.steps)
+                .into_iter()
+                .chain(all_steps(&task.cleanup))
+            {
                 self.action(step, task.dialect, delegated);
             }
         }
@@ -123,7 +142,11 @@ impl<'d> Checker<'d> {
 
     /// Whether a sub-agent runs a task.
     fn delegated(&self, task: &str) -> bool {
-        let tasks = self.document.tasks.iter().flat_map(|task| all_steps(&task.steps));
+        let tasks = self
+            .document
+            .tasks
+            .iter()
+            .flat_map(|task| all_steps(&task.steps));
         all_steps(&self.document.steps).into_iter().chain(tasks).any(|step| {
             matches!(&step.act, Act::FanOut { task: named, agent: Some(_), .. } if named.value == task)
         })
@@ -137,7 +160,10 @@ impl<'d> Checker<'d> {
                 ..
             } => self.report(
                 Diagnostic::new(Code::UnboundedLoop, step.head)
-                    .message(format!("the loop `{}` has no bound: after 100 iterations the run fails", step.id.value))
+                    .message(format!(
+                        "the loop `{}` has no bound: after 100 iterations the run fails",
+                        step.id.value
+                    ))
                     .help("add `max_iterations`"),
             ),
             Act::Prompt {
@@ -151,7 +177,10 @@ impl<'d> Checker<'d> {
                 if delegated {
                     self.report(
                         Diagnostic::new(Code::PromptInTask, step.head)
-                            .message(format!("`{}` asks a person, and a sub-agent runs this task", step.id.value))
+                            .message(format!(
+                                "`{}` asks a person, and a sub-agent runs this task",
+                                step.id.value
+                            ))
                             .help("ask before the `foreach`, and pass the answer as an input"),
                     );
                 }
@@ -237,10 +266,15 @@ impl<'d> Checker<'d> {
     fn prompt(&mut self, step: &'d Step<'d>, kind: PromptKind, options: Option<&'d Tree>) {
         let empty = options.is_some_and(|tree| tree.items().is_some_and(<[Tree]>::is_empty));
         if kind == PromptKind::Choice && (options.is_none() || empty) {
-            let at = options.filter(|_| empty).map_or(step.head, |tree| tree.span);
+            let at = options
+                .filter(|_| empty)
+                .map_or(step.head, |tree| tree.span);
             self.report(
                 Diagnostic::new(Code::NoOptions, at)
-                    .message(format!("`{}` asks for a choice and gives no options", step.id.value))
+                    .message(format!(
+                        "`{}` asks for a choice and gives no options",
+                        step.id.value
+                    ))
                     .help("add `options:` with at least one"),
             );
         }
@@ -313,8 +347,13 @@ impl<'d> Checker<'d> {
     fn retried(&mut self, step: &'d Step<'d>, tool: &str) {
         self.report(
             Diagnostic::new(Code::RetryNotIdempotent, step.head)
-                .message(format!("`{tool}` is not idempotent, and `{}` repeats it", step.id.value))
-                .help("drop `retry`, or declare the tool `idempotent: true` if repeating is harmless"),
+                .message(format!(
+                    "`{tool}` is not idempotent, and `{}` repeats it",
+                    step.id.value
+                ))
+                .help(
+                    "drop `retry`, or declare the tool `idempotent: true` if repeating is harmless",
+                ),
         );
     }
 
@@ -348,11 +387,9 @@ impl<'d> Checker<'d> {
                 .message(format!("`{}` has no {noun} `{name}`", owner.value))
                 .label(format!("unknown {noun}"))
                 .suggest(name, names),
-            ArgumentFault::Misfit(name, span, reason) => {
-                Diagnostic::new(code, self.line(*span))
-                    .message(format!("{noun} `{name}` of `{}` {reason}", owner.value))
-                    .label(reason.clone())
-            }
+            ArgumentFault::Misfit(name, span, reason) => Diagnostic::new(code, self.line(*span))
+                .message(format!("{noun} `{name}` of `{}` {reason}", owner.value))
+                .label(reason.clone()),
             ArgumentFault::Missing(name) => Diagnostic::new(code, owner.span)
                 .message(format!("`{}` needs the {noun} `{name}`", owner.value))
                 .label(format!("no `{name}`"))
@@ -380,13 +417,16 @@ impl<'d> Checker<'d> {
             .map(|((name, _), value)| (name.value.as_str(), value.as_ref()))
             .collect();
         for fault in tools::check_parameters(builtin, &known) {
-            let given = parameters.iter().find(|(name, _)| name.value == fault.parameter);
+            let given = parameters
+                .iter()
+                .find(|(name, _)| name.value == fault.parameter);
             let at = match (given, &fault.kind) {
                 (Some((name, _)), tools::FaultKind::Unknown { .. }) => name.span,
                 (Some((_, tree)), _) => self.line(descend(tree, &fault.path).span),
                 (None, _) => tool.span,
             };
-            let mut finding = Diagnostic::new(Code::BadParameter, at).message(fault.message.clone());
+            let mut finding =
+                Diagnostic::new(Code::BadParameter, at).message(fault.message.clone());
             if matches!(fault.kind, tools::FaultKind::InvalidPattern { .. })
                 && let Some((_, tree)) = given
             {
@@ -406,7 +446,12 @@ impl<'d> Checker<'d> {
         }
     }
 
-    fn call(&mut self, workflow: &'d Tree, inputs: &'d [(Spanned<String>, &'d Tree)], dialect: Dialect) {
+    fn call(
+        &mut self,
+        workflow: &'d Tree,
+        inputs: &'d [(Spanned<String>, &'d Tree)],
+        dialect: Dialect,
+    ) {
         self.called(workflow, inputs, dialect, true);
     }
 
@@ -468,7 +513,9 @@ impl<'d> Checker<'d> {
                     let at = self.within(tree, &range);
                     self.report(
                         Diagnostic::new(Code::SecretLiteral, at)
-                            .message("this looks like a secret, and definitions are stored and shown")
+                            .message(
+                                "this looks like a secret, and definitions are stored and shown",
+                            )
                             .label("a secret?")
                             .help("declare an input with `secret: true` and pass it in"),
                     );
@@ -527,7 +574,10 @@ fn secret(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
         .ok()
     });
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:^|[_-])(?:password|passwd|secret|token|api_?key|private_?key|access_?key)$").ok()
+        Regex::new(
+            r"(?i)(?:^|[_-])(?:password|passwd|secret|token|api_?key|private_?key|access_?key)$",
+        )
+        .ok()
     });
     // Most texts are short and plain; the expressions above need not look at them.
     let candidate = text.len() >= 20 || NAME.as_ref().is_some_and(|name| name.is_match(key));

@@ -76,7 +76,11 @@ impl<'d> Checker<'d> {
         }
     }
 
-    fn from(&mut self, computed: &'d Computed<'d>, space: &super::scope::Space<'d>) -> Vec<Dependency> {
+    fn from(
+        &mut self,
+        computed: &'d Computed<'d>,
+        space: &super::scope::Space<'d>,
+    ) -> Vec<Dependency> {
         let mut from = Vec::new();
         for tree in &computed.from {
             let text = tree.as_str().unwrap_or_default();
@@ -123,7 +127,9 @@ impl<'d> Checker<'d> {
     /// Dependency order; a circle is reported once.
     fn order(&mut self, fields: &[Field<'d>]) -> Vec<Ordered> {
         let index_of = |name: &str| {
-            fields.iter().position(|field| field.computed.name.value == name)
+            fields
+                .iter()
+                .position(|field| field.computed.name.value == name)
         };
         let needs: Vec<BTreeSet<usize>> = fields
             .iter()
@@ -147,7 +153,10 @@ impl<'d> Checker<'d> {
         let (order, circles) = (visit.order, visit.circles);
         for circle in circles {
             let first = circle.iter().copied().min().unwrap_or_default();
-            let at = circle.iter().position(|index| *index == first).unwrap_or_default();
+            let at = circle
+                .iter()
+                .position(|index| *index == first)
+                .unwrap_or_default();
             let names: Vec<&str> = circle[at..]
                 .iter()
                 .chain(&circle[..at])
@@ -156,7 +165,10 @@ impl<'d> Checker<'d> {
                 .collect();
             self.report(
                 Diagnostic::new(Code::ComputedCycle, fields[first].computed.name.span)
-                    .message(format!("computed fields depend on each other in a circle: {}", names.join(" → ")))
+                    .message(format!(
+                        "computed fields depend on each other in a circle: {}",
+                        names.join(" → ")
+                    ))
                     .label("cannot be computed before itself")
                     .help("make one of them from state alone"),
             );
@@ -193,7 +205,11 @@ impl Visit<'_> {
         match self.mark[index] {
             Mark::Done => {}
             Mark::Open => {
-                let start = self.stack.iter().position(|i| *i == index).unwrap_or_default();
+                let start = self
+                    .stack
+                    .iter()
+                    .position(|i| *i == index)
+                    .unwrap_or_default();
                 self.circles.push(self.stack[start..].to_vec());
             }
             Mark::New => {

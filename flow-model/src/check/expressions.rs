@@ -71,7 +71,8 @@ impl<'d> Checker<'d> {
                 ..main.clone()
             };
             if let Some(value) = field.value {
-                let role = match expression::form(value.as_str().unwrap_or_default(), field.dialect) {
+                let role = match expression::form(value.as_str().unwrap_or_default(), field.dialect)
+                {
                     TextForm::Literal => Role::Condition,
                     TextForm::Sole(_) | TextForm::Text => Role::Template,
                 };
@@ -127,7 +128,12 @@ impl<'d> Checker<'d> {
 }
 
 fn names_of<'d>(fields: Option<&'d [crate::document::Field<'d>]>) -> Option<Vec<&'d str>> {
-    fields.map(|fields| fields.iter().map(|field| field.name.value.as_str()).collect())
+    fields.map(|fields| {
+        fields
+            .iter()
+            .map(|field| field.name.value.as_str())
+            .collect()
+    })
 }
 
 struct Pass<'c, 'd> {
@@ -186,7 +192,10 @@ impl<'d> Pass<'_, 'd> {
             if self.checker.document.strict && step.exits.is_none() {
                 self.checker.report(
                     Diagnostic::new(Code::NeedsStateRequired, step.head)
-                        .message(format!("step `{}` does not say which state it reads", step.id.value))
+                        .message(format!(
+                            "step `{}` does not say which state it reads",
+                            step.id.value
+                        ))
                         .help("add `needs_state:` with the fields its templates read, or `[]`"),
                 );
             }
@@ -314,7 +323,13 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
-    fn writes(&mut self, writes: &'d [Write<'d>], step: &'d Step<'d>, scope: &Scope<'d>, reads: &mut Reads) {
+    fn writes(
+        &mut self,
+        writes: &'d [Write<'d>],
+        step: &'d Step<'d>,
+        scope: &Scope<'d>,
+        reads: &mut Reads,
+    ) {
         let sets = matches!(step.act, Act::SetState);
         let mut scope = Scope {
             result: !sets || scope.error,
@@ -348,7 +363,8 @@ impl<'d> Pass<'_, 'd> {
             && whole
             && sets
         {
-            self.checker.literal_fits(value, declared.ty, dialect, field);
+            self.checker
+                .literal_fits(value, declared.ty, dialect, field);
         }
     }
 
@@ -379,9 +395,11 @@ impl<'d> Pass<'_, 'd> {
         };
         let field = &path.text[segments[0].clone()];
         let explicit = segments[0].start > 0;
-        let derived = self.space(scope).fields.get(field).is_some_and(|tiers| {
-            tiers.contains(&Place::Computed)
-        });
+        let derived = self
+            .space(scope)
+            .fields
+            .get(field)
+            .is_some_and(|tiers| tiers.contains(&Place::Computed));
         if tier == Tier::Computed || (derived && !explicit) {
             self.checker.report(
                 Diagnostic::new(Code::WriteToComputed, path.span)
@@ -433,7 +451,11 @@ impl<'d> Pass<'_, 'd> {
                     .help("put the whole condition inside one `{{ … }}`"),
             );
         }
-        let variables = if scope.braces { expression::braced(text) } else { Vec::new() };
+        let variables = if scope.braces {
+            expression::braced(text)
+        } else {
+            Vec::new()
+        };
         for (_, name) in &variables {
             self.variable(name, scope);
         }
@@ -446,7 +468,11 @@ impl<'d> Pass<'_, 'd> {
 
     /// A `{name}` or bare name that may be an input or a variable of the run.
     fn variable(&mut self, name: &str, scope: &Scope<'d>) {
-        if scope.inputs.as_ref().is_some_and(|inputs| inputs.contains(&name)) {
+        if scope
+            .inputs
+            .as_ref()
+            .is_some_and(|inputs| inputs.contains(&name))
+        {
             self.checker.uses.input(scope.unit, name);
         }
         if self.space(scope).fields.contains_key(name) {
@@ -511,7 +537,9 @@ impl<'d> Pass<'_, 'd> {
             "inputs" => self.input(key, at, scope),
             "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
                 Diagnostic::new(Code::UnknownName, at)
-                    .message(format!("`{root}` does not exist yet where the state begins"))
+                    .message(format!(
+                        "`{root}` does not exist yet where the state begins"
+                    ))
                     .help("initial values are made from `inputs`, `now()` and `uuid()`"),
             ),
             "state" | "this" => self.fields(key, None, read, at, scope, reads),
@@ -558,7 +586,11 @@ impl<'d> Pass<'_, 'd> {
             .message(format!("`{name}` means nothing here"))
             .label("unknown name")
             .suggest(name, known);
-        if scope.inputs.as_ref().is_some_and(|inputs| inputs.contains(&name)) {
+        if scope
+            .inputs
+            .as_ref()
+            .is_some_and(|inputs| inputs.contains(&name))
+        {
             finding = finding.help(format!("inputs are read as `inputs.{name}`"));
             finding.suggestion = Some(format!("inputs.{name}"));
         } else if finding.suggestion.is_none() {
@@ -631,7 +663,9 @@ impl<'d> Pass<'_, 'd> {
         if !allowed && !scope.local.contains(&name) {
             self.checker.report(
                 Diagnostic::new(Code::OutsideNeedsState, at)
-                    .message(format!("this step may not read `{name}`: `needs_state` does not list it"))
+                    .message(format!(
+                        "this step may not read `{name}`: `needs_state` does not list it"
+                    ))
                     .label("outside `needs_state`")
                     .help(format!("add `{name}` to `needs_state`")),
             );
@@ -652,7 +686,9 @@ impl<'d> Pass<'_, 'd> {
                 let near = near.clone();
                 self.checker.uses.field(scope.space, &near);
             }
-            None => finding = finding.help("declare it under `state`, or write it with `output_to`"),
+            None => {
+                finding = finding.help("declare it under `state`, or write it with `output_to`")
+            }
         }
         self.checker.report(finding);
     }
@@ -681,7 +717,9 @@ impl<'d> Pass<'_, 'd> {
             return;
         }
         let mut finding = Diagnostic::new(Code::UnknownName, at)
-            .message(format!("`env` has no `{key}`: it is not declared under `arguments`"))
+            .message(format!(
+                "`env` has no `{key}`: it is not declared under `arguments`"
+            ))
             .suggest(key, known());
         if finding.suggestion.is_none() {
             finding = finding.help("declare it under `arguments`");
@@ -734,7 +772,11 @@ impl<'d> Pass<'_, 'd> {
     fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
         for interpolation in &analysis.interpolations {
             let at = self.checker.within(tree, &interpolation.range);
-            if interpolation.filters.iter().any(|filter| filter == "unquoted") {
+            if interpolation
+                .filters
+                .iter()
+                .any(|filter| filter == "unquoted")
+            {
                 self.checker.report(
                     Diagnostic::new(Code::Unquoted, at)
                         .message("this value reaches the shell unquoted: it can run any command")
@@ -745,9 +787,13 @@ impl<'d> Pass<'_, 'd> {
             if let Some(program) = second_interpreter(&text[..interpolation.range.start]) {
                 self.checker.report(
                     Diagnostic::new(Code::SecondInterpreter, at)
-                        .message(format!("`{program}` reads this value a second time, as code"))
+                        .message(format!(
+                            "`{program}` reads this value a second time, as code"
+                        ))
                         .label("quoted for the first shell only")
-                        .help("pass it as an argument or in `env`, and read it there as a variable"),
+                        .help(
+                            "pass it as an argument or in `env`, and read it there as a variable",
+                        ),
                 );
             }
         }
@@ -759,16 +805,17 @@ impl<'d> Pass<'_, 'd> {
             .iter()
             .filter(|i| i.filters.last().is_none_or(|last| last != "sh"))
             .map(|i| &i.range);
-        let braced = variables
-            .iter()
-            .filter(|(_, name)| *name != "session_id")
-            .filter(|(_, name)| {
-                tools::standard_variable(name).is_some()
-                    || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
-                        inputs.iter().any(|input| input.name.value == *name)
-                    })
-            })
-            .map(|(range, _)| range);
+        let braced =
+            variables
+                .iter()
+                .filter(|(_, name)| *name != "session_id")
+                .filter(|(_, name)| {
+                    tools::standard_variable(name).is_some()
+                        || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
+                            inputs.iter().any(|input| input.name.value == *name)
+                        })
+                })
+                .map(|(range, _)| range);
         let places: Vec<Span> = unquoted
             .chain(braced)
             .map(|range| self.checker.within(tree, range))

@@ -34,7 +34,10 @@ impl<'d> Checker<'d> {
             && !self.lost.mentions(&initial.value)
         {
             let mut finding = Diagnostic::new(Code::NoInitialState, initial.span)
-                .message(format!("the initial state does not exist: `{}`", initial.value))
+                .message(format!(
+                    "the initial state does not exist: `{}`",
+                    initial.value
+                ))
                 .label(format!("no state `{}`", initial.value))
                 .suggest(&initial.value, known.iter().copied());
             if finding.suggestion.is_none() {
@@ -60,7 +63,9 @@ impl<'d> Checker<'d> {
                     .suggest(&target.value, known.iter().copied());
                 match &finding.suggestion {
                     Some(near) => self.lost.name(near),
-                    None => finding = finding.help(format!("the states are `{}`", known.join("`, `"))),
+                    None => {
+                        finding = finding.help(format!("the states are `{}`", known.join("`, `")))
+                    }
                 }
                 self.report(finding);
             }
@@ -136,7 +141,9 @@ impl<'d> Checker<'d> {
         if let Some(inside) = all.get(id) {
             self.report(
                 Diagnostic::new(Code::JumpInside, target.span)
-                    .message(format!("`{id}` stands inside a loop or branch that this jump would enter"))
+                    .message(format!(
+                        "`{id}` stands inside a loop or branch that this jump would enter"
+                    ))
                     .label("cannot be jumped to from here")
                     .related(inside.id.span, "it stands here")
                     .help("jump to the loop or branch itself"),
@@ -171,7 +178,11 @@ impl<'d> Checker<'d> {
         for (index, (task, body)) in document.tasks.iter().zip(graph.tasks.iter()).enumerate() {
             let space = if task.shares_state { 0 } else { index + 1 };
             // A task that shares state starts after writes that its own graph does not show.
-            self.body(&body.body, &all_steps(&task.steps), if task.shares_state { usize::MAX } else { space });
+            self.body(
+                &body.body,
+                &all_steps(&task.steps),
+                if task.shares_state { usize::MAX } else { space },
+            );
             if task.shares_state && !task.imported {
                 self.parallel_writes(&task.name.value, &all_steps(&task.steps), task.dialect);
             }
@@ -209,7 +220,11 @@ impl<'d> Checker<'d> {
             if self.lost.mentions(&step.id.value) {
                 continue;
             }
-            let noun = if step.exits.is_some() { "state" } else { "step" };
+            let noun = if step.exits.is_some() {
+                "state"
+            } else {
+                "step"
+            };
             self.report(
                 Diagnostic::new(Code::Unreachable, step.id.span)
                     .message(format!("no way leads to the {noun} `{}`", step.id.value))
@@ -241,7 +256,10 @@ impl<'d> Checker<'d> {
             given.extend(document.computed.iter().map(|f| f.name.value.as_str()));
         }
         // What a shared task or a failure step writes can come before anything.
-        let elsewhere = document.tasks.iter().filter(|task| space == 0 && task.shares_state);
+        let elsewhere = document
+            .tasks
+            .iter()
+            .filter(|task| space == 0 && task.shares_state);
         for step in elsewhere.flat_map(|task| all_steps(&task.steps)) {
             given.extend(written(step));
         }
@@ -276,10 +294,16 @@ impl<'d> Checker<'d> {
         }
         for at in 0..body.nodes.len() {
             let known = u16::try_from(at).is_ok_and(|at| reachable.contains(&at));
-            let (Some(Some(before)), Some(step), true) = (before.get(at), steps.get(at), known) else {
+            let (Some(Some(before)), Some(step), true) = (before.get(at), steps.get(at), known)
+            else {
                 continue;
             };
-            let reads = self.uses.by_step.get(&address(step)).cloned().unwrap_or_default();
+            let reads = self
+                .uses
+                .by_step
+                .get(&address(step))
+                .cloned()
+                .unwrap_or_default();
             let mut told: HashSet<&str> = HashSet::new();
             for read in &reads {
                 let field = read.field.as_str();
@@ -295,9 +319,14 @@ impl<'d> Checker<'d> {
                 }
                 self.report(
                     Diagnostic::new(Code::ReadBeforeWrite, read.span)
-                        .message(format!("nothing has written `{field}` when `{}` reads it", step.id.value))
+                        .message(format!(
+                            "nothing has written `{field}` when `{}` reads it",
+                            step.id.value
+                        ))
                         .label("not written yet")
-                        .help(format!("give it a value under `state`, or use `{field} | default(…)`")),
+                        .help(format!(
+                            "give it a value under `state`, or use `{field} | default(…)`"
+                        )),
                 );
             }
         }
@@ -319,9 +348,10 @@ impl<'d> Checker<'d> {
             let ahead = reach(body, Target::Node(at), |_| true);
             let ends = ahead.iter().any(|node| {
                 let index = usize::from(*node);
-                let completes = body.nodes.get(index).is_some_and(|node| {
-                    node.edges.iter().any(|edge| edge.to == Target::Complete)
-                });
+                let completes = body
+                    .nodes
+                    .get(index)
+                    .is_some_and(|node| node.edges.iter().any(|edge| edge.to == Target::Complete));
                 completes || steps.get(index).is_none_or(|step| may_fail(step))
             });
             if !ends && !self.lost.mentions(&step.id.value) {
@@ -419,7 +449,10 @@ fn written<'d>(step: &'d Step<'d>) -> impl Iterator<Item = &'d str> {
         _ => None,
     };
     let writes = step.writes.iter().chain(&step.error_writes);
-    writes.map(|write| write.path.text).chain(collected).filter_map(field_of)
+    writes
+        .map(|write| write.path.text)
+        .chain(collected)
+        .filter_map(field_of)
 }
 
 fn field_of(path: &str) -> Option<&str> {
@@ -431,11 +464,17 @@ fn field_of(path: &str) -> Option<&str> {
 }
 
 fn successors(body: &Body, at: u16) -> impl Iterator<Item = u16> + '_ {
-    let edges = body.nodes.get(usize::from(at)).map(|node| node.edges.iter());
-    edges.into_iter().flatten().filter_map(|edge| match edge.to {
-        Target::Node(to) => Some(to),
-        Target::Complete => None,
-    })
+    let edges = body
+        .nodes
+        .get(usize::from(at))
+        .map(|node| node.edges.iter());
+    edges
+        .into_iter()
+        .flatten()
+        .filter_map(|edge| match edge.to {
+            Target::Node(to) => Some(to),
+            Target::Complete => None,
+        })
 }
 
 /// The nodes that can be reached, going on only from those that `through` lets pass.

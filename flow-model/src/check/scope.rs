@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::document::{Document, Step, StateField, Write, all_steps};
+use crate::document::{Document, StateField, Step, Write, all_steps};
 use crate::expression::Dialect;
 use crate::graph::Tier;
 use crate::lower::split_path;
@@ -31,7 +31,11 @@ impl<'d> Space<'d> {
     }
 
     pub(crate) fn has_in(&self, name: &str, place: Place) -> bool {
-        self.open || self.fields.get(name).is_some_and(|tiers| tiers.contains(&place))
+        self.open
+            || self
+                .fields
+                .get(name)
+                .is_some_and(|tiers| tiers.contains(&place))
     }
 
     fn declare(&mut self, name: &'d str, place: Place) {
@@ -40,7 +44,11 @@ impl<'d> Space<'d> {
 
     fn declare_state(&mut self, state: &'d [StateField<'d>]) {
         for field in state {
-            let place = if field.by_hand { Place::State } else { Place::Raw };
+            let place = if field.by_hand {
+                Place::State
+            } else {
+                Place::Raw
+            };
             self.declare(&field.name.value, place);
         }
     }
@@ -100,7 +108,13 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
         main.declare_writes(&task.cleanup, task.dialect);
     }
     let includes = all_steps(&document.steps).into_iter().any(|step| {
-        matches!(&step.act, crate::document::Act::Call { shares_computed: true, .. })
+        matches!(
+            &step.act,
+            crate::document::Act::Call {
+                shares_computed: true,
+                ..
+            }
+        )
     });
     main.open |= includes;
     let mut all = Vec::with_capacity(document.tasks.len() + 1);
@@ -182,12 +196,18 @@ impl Uses {
 
     pub(crate) fn reads_input(&self, unit: usize, name: &str) -> bool {
         self.all_inputs.contains(&unit)
-            || self.inputs.get(&unit).is_some_and(|names| names.contains(name))
+            || self
+                .inputs
+                .get(&unit)
+                .is_some_and(|names| names.contains(name))
     }
 
     pub(crate) fn reads_field(&self, space: usize, name: &str) -> bool {
         self.all_state.contains(&space)
-            || self.state.get(&space).is_some_and(|names| names.contains(name))
+            || self
+                .state
+                .get(&space)
+                .is_some_and(|names| names.contains(name))
     }
 }
 

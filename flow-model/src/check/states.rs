@@ -80,18 +80,32 @@ fn bounds(condition: &Condition<'_>) -> Bounds {
             must: Outcomes::NONE,
         },
         Condition::All(inner) => {
-            let all = inner.iter().map(bounds).fold(exact(Outcomes::ALL), |a, b| Bounds {
-                may: a.may.and(b.may),
-                must: a.must.and(b.must),
-            });
-            if contradicts(inner) { exact(Outcomes::NONE) } else { all }
+            let all = inner
+                .iter()
+                .map(bounds)
+                .fold(exact(Outcomes::ALL), |a, b| Bounds {
+                    may: a.may.and(b.may),
+                    must: a.must.and(b.must),
+                });
+            if contradicts(inner) {
+                exact(Outcomes::NONE)
+            } else {
+                all
+            }
         }
         Condition::Any(inner) => {
-            let any = inner.iter().map(bounds).fold(exact(Outcomes::NONE), |a, b| Bounds {
-                may: a.may.or(b.may),
-                must: a.must.or(b.must),
-            });
-            if contradicts(inner) { exact(Outcomes::ALL) } else { any }
+            let any = inner
+                .iter()
+                .map(bounds)
+                .fold(exact(Outcomes::NONE), |a, b| Bounds {
+                    may: a.may.or(b.may),
+                    must: a.must.or(b.must),
+                });
+            if contradicts(inner) {
+                exact(Outcomes::ALL)
+            } else {
+                any
+            }
         }
         Condition::Not(inner) => {
             let inner = bounds(inner);
@@ -106,9 +120,9 @@ fn bounds(condition: &Condition<'_>) -> Bounds {
 /// Whether a list asks for a pattern to be found and not to be found.
 fn contradicts(conditions: &[Condition<'_>]) -> bool {
     conditions.iter().any(|one| match one {
-        Condition::Match(pattern) => conditions.iter().any(|other| {
-            matches!(other, Condition::NoMatch(other) if same(pattern, other))
-        }),
+        Condition::Match(pattern) => conditions
+            .iter()
+            .any(|other| matches!(other, Condition::NoMatch(other) if same(pattern, other))),
         _ => false,
     })
 }
@@ -194,17 +208,24 @@ impl<'d> Checker<'d> {
             if may == Outcomes::NONE {
                 self.report(
                     Diagnostic::new(Code::NeverHolds, span)
-                        .message(format!("this condition of `{}` can never hold", step.id.value))
+                        .message(format!(
+                            "this condition of `{}` can never hold",
+                            step.id.value
+                        ))
                         .label("contradicts itself"),
                 );
             } else if may.is_within(taken) || twin.is_some() {
                 let mut finding = Diagnostic::new(Code::Hidden, span)
-                    .message(format!("this transition of `{}` is never taken", step.id.value))
+                    .message(format!(
+                        "this transition of `{}` is never taken",
+                        step.id.value
+                    ))
                     .label("an earlier one always comes first")
                     .help("put the narrower condition first");
                 let earlier = twin.or_else(|| {
                     let mut before = exits.transitions[..at].iter();
-                    before.find(|earlier| bounds(&earlier.condition).must.and(may) != Outcomes::NONE)
+                    before
+                        .find(|earlier| bounds(&earlier.condition).must.and(may) != Outcomes::NONE)
                 });
                 if let Some(earlier) = earlier {
                     finding = finding.related(self.line(earlier.span), "this one");
@@ -216,6 +237,12 @@ impl<'d> Checker<'d> {
             taken = taken.or(must);
         }
         let open = covered(exits).not();
+        let judged =
+            |t: &crate::document::Transition<'_>| matches!(t.condition, Condition::Judged(_));
+        // Whoever judges sees the outcome and decides.
+        if exits.transitions.iter().any(judged) {
+            return;
+        }
         if !exits.transitions.is_empty() && open != Outcomes::NONE {
             let (noun, verb) = if open.0.count_ones() == 1 {
                 ("outcome", "has")

@@ -6,15 +6,28 @@ use crate::document::{Act, Field, Step, all_steps};
 use crate::source::Spanned;
 
 /// State fields that the engine itself writes and a definition may declare for others to read.
-const KEPT: &[&str] = &["steps_completed", "steps_failed", "retry_counts", "last_error"];
+const KEPT: &[&str] = &[
+    "steps_completed",
+    "steps_failed",
+    "retry_counts",
+    "last_error",
+];
 
 impl<'d> Checker<'d> {
     pub(super) fn unused(&mut self) {
         let document = self.document;
-        self.inputs(0, document.inputs.as_deref().unwrap_or_default(), "workflow");
+        self.inputs(
+            0,
+            document.inputs.as_deref().unwrap_or_default(),
+            "workflow",
+        );
         for (index, task) in document.tasks.iter().enumerate() {
             if !task.imported {
-                self.inputs(index + 1, task.inputs.as_deref().unwrap_or_default(), "task");
+                self.inputs(
+                    index + 1,
+                    task.inputs.as_deref().unwrap_or_default(),
+                    "task",
+                );
             }
         }
         self.state();
@@ -60,7 +73,9 @@ impl<'d> Checker<'d> {
             let mut steps = main.iter().chain(&shared).chain(&failing);
             steps.any(|step| {
                 let fields = step.writes.iter().chain(&step.error_writes);
-                fields.map(|write| write.path.text).any(|path| starts_with(path, name))
+                fields
+                    .map(|write| write.path.text)
+                    .any(|path| starts_with(path, name))
             })
         };
         for field in &document.state {
@@ -89,7 +104,11 @@ impl<'d> Checker<'d> {
     }
 
     fn collects(&self, name: &str) -> bool {
-        let path = self.document.on_error.collect_to.and_then(|tree| tree.as_str());
+        let path = self
+            .document
+            .on_error
+            .collect_to
+            .and_then(|tree| tree.as_str());
         path.is_some_and(|path| starts_with(path, name))
     }
 
@@ -107,7 +126,11 @@ impl<'d> Checker<'d> {
         if document.outputs.is_empty() {
             return;
         }
-        let declared: Vec<&str> = document.state.iter().map(|f| f.name.value.as_str()).collect();
+        let declared: Vec<&str> = document
+            .state
+            .iter()
+            .map(|f| f.name.value.as_str())
+            .collect();
         let mut told: Vec<&str> = Vec::new();
         for step in all_steps(&document.steps) {
             for write in step.writes.iter().filter(|write| write.value.is_none()) {
@@ -122,7 +145,9 @@ impl<'d> Checker<'d> {
                 told.push(field);
                 self.report(
                     Diagnostic::new(Code::UnusedOutput, write.path.span)
-                        .message(format!("the result in `{field}` is neither read nor returned"))
+                        .message(format!(
+                            "the result in `{field}` is neither read nor returned"
+                        ))
                         .help("add it to `outputs`, or drop `output_to`"),
                 );
             }
@@ -134,7 +159,10 @@ impl<'d> Checker<'d> {
         if document.form.is_none() {
             return;
         }
-        let tasks = document.tasks.iter().flat_map(|task| all_steps(&task.steps));
+        let tasks = document
+            .tasks
+            .iter()
+            .flat_map(|task| all_steps(&task.steps));
         let named: Vec<&str> = all_steps(&document.steps)
             .into_iter()
             .chain(tasks)
@@ -158,6 +186,10 @@ impl<'d> Checker<'d> {
 
 /// Whether a path writes into a field.
 fn starts_with(path: &str, field: &str) -> bool {
-    let rest = path.strip_prefix("raw.").or_else(|| path.strip_prefix("state.")).unwrap_or(path);
-    rest.strip_prefix(field).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
+    let rest = path
+        .strip_prefix("raw.")
+        .or_else(|| path.strip_prefix("state."))
+        .unwrap_or(path);
+    rest.strip_prefix(field)
+        .is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
 }

@@ -53,7 +53,11 @@ impl<'d> Checker<'d> {
                 }
             }
         }
-        for (low, high) in [("min", "max"), ("min_length", "max_length"), ("min_items", "max_items")] {
+        for (low, high) in [
+            ("min", "max"),
+            ("min_length", "max_length"),
+            ("min_items", "max_items"),
+        ] {
             let find = |name: &str| validation.rules.iter().find(|(rule, ..)| *rule == name);
             if let (Some((_, _, low_tree)), Some((_, _, high_tree))) = (find(low), find(high))
                 && let (Some(least), Some(most)) = (number(low_tree), number(high_tree))
@@ -79,7 +83,9 @@ impl<'d> Checker<'d> {
             let at = self.within(tree, &range);
             self.report(
                 Diagnostic::new(Code::BadRegex, at)
-                    .message(format!("the regular expression does not compile: {message}"))
+                    .message(format!(
+                        "the regular expression does not compile: {message}"
+                    ))
                     .label(message),
             );
         }
@@ -90,7 +96,11 @@ impl<'d> Checker<'d> {
         if is_literal(tree, dialect) && tree.value != Value::Null && !has_type(tree, ty) {
             self.report(
                 Diagnostic::new(Code::BadLiteral, self.line(tree.span))
-                    .message(format!("`{name}` is declared as {}, and this is {}", word(ty), tree.noun()))
+                    .message(format!(
+                        "`{name}` is declared as {}, and this is {}",
+                        word(ty),
+                        tree.noun()
+                    ))
                     .label(format!("not {}", word(ty))),
             );
         }
@@ -121,7 +131,9 @@ pub(super) fn is_literal(tree: &Tree, dialect: Dialect) -> bool {
     match &tree.value {
         Value::Str(scalar) => expression::form(&scalar.text, dialect) == TextForm::Literal,
         Value::List(items) => items.iter().all(|item| is_literal(item, dialect)),
-        Value::Map(entries) => entries.iter().all(|entry| is_literal(&entry.value, dialect)),
+        Value::Map(entries) => entries
+            .iter()
+            .all(|entry| is_literal(&entry.value, dialect)),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => true,
     }
 }
@@ -194,7 +206,11 @@ fn breaks(tree: &Tree, rules: &graph::Validation, written: &Validation<'_>) -> O
             if let Some(ty) = rules.item_type
                 && let Some(item) = items.iter().find(|item| !has_type(item, ty))
             {
-                return Some(format!("has an item that is {}, not {}", item.noun(), word(ty)));
+                return Some(format!(
+                    "has an item that is {}, not {}",
+                    item.noun(),
+                    word(ty)
+                ));
             }
         }
         Value::Map(_) => {
@@ -234,8 +250,18 @@ fn applies(rule: &str, ty: Type) -> bool {
 
 fn rules_for(ty: Type) -> String {
     let all = [
-        "pattern", "min_length", "max_length", "min", "max", "min_items", "max_items", "item_type",
-        "required_keys", "properties", "enum", "error_message",
+        "pattern",
+        "min_length",
+        "max_length",
+        "min",
+        "max",
+        "min_items",
+        "max_items",
+        "item_type",
+        "required_keys",
+        "properties",
+        "enum",
+        "error_message",
     ];
     let fitting: Vec<String> = all
         .into_iter()

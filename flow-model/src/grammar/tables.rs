@@ -186,7 +186,12 @@ pub static DOCUMENT: Record = record(
             "Names and instructions of agents that `@name` delegation addresses.",
         ),
         key("tasks", &TASKS, "Steps that `foreach` runs once per item."),
-        form("sub_agent_tasks", &TASKS, "tasks", ""),
+        form(
+            "sub_agent_tasks",
+            &TASKS,
+            "tasks` with `shares_state: true",
+            "",
+        ),
         key(
             "steps",
             &STEPS_LIST,
@@ -696,12 +701,32 @@ static INNER_CONDITION: Type = Either(&[
 ]);
 
 static CONDITION_KEYS: [Key; 10] = [
-    key("success", &Bool, "The action succeeded (`true`), or failed or timed out (`false`)."),
-    key("timeout_occurred", &Bool, "The action timed out, or an await found nothing."),
-    key("pattern_match", &Regex, "Found in `match_text` or `screen_content`."),
+    key(
+        "success",
+        &Bool,
+        "The action succeeded (`true`), or failed or timed out (`false`).",
+    ),
+    key(
+        "timeout_occurred",
+        &Bool,
+        "The action timed out, or an await found nothing.",
+    ),
+    key(
+        "pattern_match",
+        &Regex,
+        "Found in `match_text` or `screen_content`.",
+    ),
     key("pattern_not_match", &Regex, "Found in neither."),
-    key("field_equals", &FIELD_VALUES, "Fields of the result that equal a value."),
-    key("field_contains", &FIELD_VALUES, "Fields of the result that contain a text."),
+    key(
+        "field_equals",
+        &FIELD_VALUES,
+        "Fields of the result that equal a value.",
+    ),
+    key(
+        "field_contains",
+        &FIELD_VALUES,
+        "Fields of the result that contain a text.",
+    ),
     key("expression", &Condition, "An expression that is true."),
     key("any", &CONDITIONS, "At least one holds."),
     key("all", &CONDITIONS, "Every one holds."),
@@ -920,7 +945,7 @@ pub static FOREACH_STEP: Record = step(
             .default("1"),
         key("collect_to", &PATH, "A state path that the children's errors are appended to."),
         form("on_sub_agent_error", &Type::Record(&ON_SUB_AGENT_ERROR), "on_child_error", ""),
-        form("wait_for_all", &Bool, "foreach` always waits for all children; `on_child_error: fail_all", ""),
+        form("wait_for_all", &Type::True, "on_child_error", "A `foreach` always waits for its children."),
         key("prompt", &Template, "Replaces the standard prompt of sub-agents."),
         alias("sub_agent_prompt_override", &Template, "prompt"),
     ],
@@ -1002,7 +1027,7 @@ pub static SET_STATE_STEP: Record = step(
 
 /// Another form of `set_state`.
 pub static STATE_UPDATE_STEP: Record = Record {
-    name: "state_update step",
+    name: "older set_state",
     doc: "Another form of `set_state`: one write, or a list under `updates`.",
     keys: &[
         WRITE_PATH,
@@ -1027,6 +1052,12 @@ pub static CALL_STEP: Record = step(
     &[
         key("workflow", &Template, "Its name.").required(),
         key("inputs", &PARAMETERS, "Its inputs."),
+        key(
+            "shares_computed",
+            &Bool,
+            "Whether the computed fields of the called workflow can be read here afterwards.",
+        )
+        .default("false; true for `include_workflow`"),
     ],
 );
 

@@ -260,7 +260,7 @@ fn key(tree: Tree, text: &str) -> Result<Spanned<String>, Diagnostic> {
             text.get(span.range()).unwrap_or_default().to_owned()
         }
         Value::List(_) | Value::Map(_) => {
-            return Err(Diagnostic::new(Code::WrongType, span)
+            return Err(Diagnostic::new(Code::Syntax, span)
                 .message("a list or map cannot be a key")
                 .help("a template that starts a value needs quotes: `\"{{ … }}\"`"));
         }
