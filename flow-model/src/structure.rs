@@ -267,7 +267,9 @@ impl Pass<'_> {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| canonical(found) == key.name || covers(found, key));
+                .any(|found| {
+                    found.name == key.name || canonical(found) == key.name || covers(found, key)
+                });
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }

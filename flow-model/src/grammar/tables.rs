@@ -223,7 +223,7 @@ pub static DOCUMENT: Record = record(
         form("max_states", &POSITIVE, "limits.max_steps", ""),
         form(
             "execution_timeout",
-            &Duration(1.0, 30.0 * DAY),
+            &Duration(0.1, 365.0 * DAY),
             "limits.timeout",
             "",
         ),
@@ -617,7 +617,7 @@ pub static CONFIG: Record = record(
             "limits.timeout",
             "",
         ),
-        form("max_retries", &Int(0, 100), "retry` on each step", ""),
+        form("max_retries", &Int(0, 100), "retry", ""),
     ],
 );
 
