@@ -296,10 +296,9 @@ fn form(key: &Key) -> Option<String> {
         _ => format!("`{}` ({})", key.name, takes(key.ty)),
     };
     let need = if key.required { ", required," } else { "" };
-    Some(format!(
-        "* {name}{need} is another form of {}.",
-        records::phrase(text)
-    ))
+    let instead = records::phrase(text);
+    let line = format!("* {name}{need} is another form of {instead}. {}", key.doc);
+    Some(line.trim_end().to_owned())
 }
 
 fn takes_key(key: &Key) -> String {
@@ -325,6 +324,7 @@ fn takes(ty: &'static Type) -> String {
         Type::Literal => "any value, as it is".to_owned(),
         Type::Null => "`null`".to_owned(),
         Type::Bool => "`true` or `false`".to_owned(),
+        Type::True => "`true`".to_owned(),
         Type::Int(min, i64::MAX) => format!("whole number, at least {}", grouped(min)),
         Type::Int(min, max) => format!("whole number, {} to {}", grouped(min), grouped(max)),
         Type::Number(min, max) => format!("number{}", bounds(*min, *max, "")),

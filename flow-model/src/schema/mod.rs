@@ -335,6 +335,7 @@ fn of_type(ty: &'static Type) -> Value {
         Type::Any | Type::Literal => json!(true),
         Type::Null => json!({"type": "null"}),
         Type::Bool => json!({"type": "boolean"}),
+        Type::True => json!({"const": true}),
         Type::Regex | Type::Template => json!({"type": "string"}),
         Type::Condition => json!({"type": ["string", "boolean"]}),
         Type::Text(pattern, max) => {

@@ -45,6 +45,7 @@ fn visit_type(ty: &'static Type, found: &mut Vec<&'static Record>) {
         | Type::Literal
         | Type::Null
         | Type::Bool
+        | Type::True
         | Type::Int(..)
         | Type::Number(..)
         | Type::Duration(..)

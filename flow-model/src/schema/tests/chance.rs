@@ -80,6 +80,7 @@ impl Chance {
             | Type::Condition
             | Type::Null
             | Type::Bool
+            | Type::True
             | Type::Int(..)
             | Type::Number(..)
             | Type::Duration(..)

@@ -37,7 +37,7 @@ pub(super) fn least(ty: &'static Type) -> Json {
         Type::Any | Type::Literal | Type::Null => Json::Null,
         Type::Text(pattern, _) => json!(name(*pattern)),
         Type::Regex | Type::Template => json!("a"),
-        Type::Condition | Type::Bool => json!(true),
+        Type::Condition | Type::Bool | Type::True => json!(true),
         Type::Int(min, _) => json!(min),
         Type::Number(min, _) | Type::Duration(min, _) | Type::Millis(min, _) => {
             json!(if min.is_finite() { *min } else { 0.0 })
@@ -166,6 +166,7 @@ pub(super) fn samples(ty: &'static Type) -> Vec<Json> {
         | Type::Literal
         | Type::Null
         | Type::Bool
+        | Type::True
         | Type::Regex
         | Type::Template
         | Type::Condition
@@ -211,6 +212,7 @@ pub(super) fn sizes(ty: &'static Type) -> Vec<Json> {
         | Type::Literal
         | Type::Null
         | Type::Bool
+        | Type::True
         | Type::Int(..)
         | Type::Number(..)
         | Type::Duration(..)

@@ -141,6 +141,7 @@ impl Tour {
             | Type::Literal
             | Type::Null
             | Type::Bool
+            | Type::True
             | Type::Int(..)
             | Type::Number(..)
             | Type::Duration(..)
