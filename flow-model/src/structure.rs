@@ -267,7 +267,9 @@ impl Pass<'_> {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| canonical(found) == key.name || covers(found, key));
+                .any(|found| {
+                    found.name == key.name || canonical(found) == key.name || covers(found, key)
+                });
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
@@ -279,6 +281,7 @@ impl Pass<'_> {
         {
             self.one_of(entries, record, at);
         }
+        self.without_effect(entries, record);
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
         }
@@ -321,6 +324,59 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
+        }
+    }
+
+    /// Keys about a case that this step or field does not have.
+    fn without_effect(&mut self, entries: &[Entry], record: &'static Record) {
+        let text = |name: &str| {
+            let entry = entries.iter().find(|e| e.key.value == name);
+            entry.and_then(|entry| entry.value.as_str())
+        };
+        let has = |name: &str| entries.iter().any(|entry| entry.key.value == name);
+        let (idle, why): (&[&str], &str) =
+            if std::ptr::eq(record, &grammar::FOREACH_STEP) && (has("steps") || has("body")) {
+                let idle = &[
+                    "agent",
+                    "max_parallel",
+                    "on_child_error",
+                    "on_sub_agent_error",
+                    "max_retries",
+                    "collect_to",
+                    "prompt",
+                    "sub_agent_prompt_override",
+                ];
+                (
+                    idle,
+                    "inline steps run one after another in the enclosing scope",
+                )
+            } else if std::ptr::eq(record, &grammar::COMPUTED)
+                && text("on_error") != Some("use_fallback")
+            {
+                (&["fallback"], "it is used with `on_error: use_fallback`")
+            } else if std::ptr::eq(record, &grammar::PROMPT_STEP) {
+                match text("kind") {
+                    Some("info" | "confirm") => (
+                        &["options", "choices", "validation"],
+                        "this kind asks for neither",
+                    ),
+                    Some("text") => (&["options", "choices"], "a text is not chosen"),
+                    Some("choice") => (&["validation"], "a choice is one of its options"),
+                    _ => (&[], ""),
+                }
+            } else {
+                (&[], "")
+            };
+        for entry in entries
+            .iter()
+            .filter(|e| idle.contains(&e.key.value.as_str()))
+        {
+            self.report(
+                Diagnostic::new(Code::NoEffect, entry.key.span)
+                    .message(format!("`{}` has no effect here: {why}", entry.key.value))
+                    .label("changes nothing")
+                    .help("drop it"),
+            );
         }
     }
 
@@ -918,7 +974,7 @@ fn describe(ty: &'static Type) -> String {
         Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),
         Type::Millis(..) => "milliseconds".to_owned(),
         Type::Word(words) => format!("one of {}", quoted(words.iter().copied())),
-        Type::List(of, _) if matches!(of, Type::Step) => "a list of steps".to_owned(),
+        Type::List(Type::Step, _) => "a list of steps".to_owned(),
         Type::List(..) => "a list".to_owned(),
         Type::Map(..) | Type::Record(_) => "a map".to_owned(),
         Type::Step | Type::ActionStep => "a step, which is a map with `type:`".to_owned(),

@@ -1,5 +1,9 @@
-//! Running workflows.
+//! Running workflows: everything that touches the world outside the language.
+//!
+//! [`library`] finds definitions by name or path and reads them, within bounds. [`run`] is the pure
+//! core: events in, effects out.
 
 pub mod input;
+pub mod library;
 pub mod run;
 pub mod value;

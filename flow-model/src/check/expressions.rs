@@ -213,8 +213,14 @@ impl<'d> Pass<'_, 'd> {
             pass.tree(tree, role, scope, reads);
         };
         match &step.act {
-            Act::Condition { test, .. } | Act::While { test, .. } => {
-                see(self, test, Role::Condition);
+            Act::Condition { test, .. } => see(self, test, Role::Condition),
+            Act::While { test, .. } => {
+                // The test is evaluated once per iteration, when the loop is there already.
+                let inside = Scope {
+                    looped: true,
+                    ..scope.clone()
+                };
+                self.tree(test, Role::Condition, &inside, reads);
             }
             Act::Loop { items, .. } => {
                 see(self, items, Role::Items);
@@ -291,8 +297,14 @@ impl<'d> Pass<'_, 'd> {
                 }
             }
             Act::Wait { duration, message } => {
-                if crate::structure::duration(duration).is_none() {
-                    see(self, duration, Role::Condition);
+                match crate::structure::duration(duration) {
+                    None => see(self, duration, Role::Condition),
+                    Some(seconds) if seconds > MAX_WAIT => self.checker.report(
+                        Diagnostic::new(Code::OutOfLimits, duration.span)
+                            .message("a wait takes at most 30 days")
+                            .label("more than 30 days"),
+                    ),
+                    Some(_) => {}
                 }
                 if let Some(message) = message {
                     see(self, message, Role::Template);
@@ -600,7 +612,7 @@ impl<'d> Pass<'_, 'd> {
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, false);
     }
 
     fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
@@ -626,7 +638,7 @@ impl<'d> Pass<'_, 'd> {
             }
             None => finding = finding.help("declare it under `inputs`"),
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn fields(
@@ -690,7 +702,7 @@ impl<'d> Pass<'_, 'd> {
                 finding = finding.help("declare it under `state`, or write it with `output_to`")
             }
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
@@ -703,7 +715,7 @@ impl<'d> Pass<'_, 'd> {
             if finding.suggestion.is_none() {
                 finding = finding.help(format!("it has `{}`", known.join("`, `")));
             }
-            self.checker.report(finding);
+            self.checker.report_in_path(finding, key, true);
         }
     }
 
@@ -724,7 +736,7 @@ impl<'d> Pass<'_, 'd> {
         if finding.suggestion.is_none() {
             finding = finding.help("declare it under `arguments`");
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, key, true);
     }
 
     /// `items` that is known not to be a list.
@@ -831,6 +843,8 @@ impl<'d> Pass<'_, 'd> {
     }
 }
 
+/// Seconds that a `wait` may take.
+const MAX_WAIT: f64 = 30.0 * 86_400.0;
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 

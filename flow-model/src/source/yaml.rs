@@ -229,7 +229,12 @@ impl Builder<'_> {
                 .label("YAML indents with spaces only")
                 .help("replace the tab with spaces");
         }
-        Diagnostic::new(Code::Syntax, Span::new(self.file, at..at + width))
+        let here = Span::new(self.file, at..at + width);
+        // The scanner reads ahead of the events, and has a limit of its own.
+        if error.info() == "recursion limit exceeded" {
+            return too_deep(here);
+        }
+        Diagnostic::new(Code::Syntax, here)
             .message(format!("this is not YAML: {}", error.info()))
             .help("check the indentation and the quotes up to here")
     }
