@@ -1,3 +1,4 @@
 //! Running workflows.
 
+pub mod journal;
 pub mod value;
