@@ -1,9 +1,11 @@
 //! Running workflows: everything that touches the world outside the language.
 //!
 //! [`library`] finds definitions by name or path and reads them, within bounds. [`run`] is the pure
-//! core: events in, effects out.
+//! core: events in, effects out. [`journal`] keeps what happened. [`host`] does what runs want.
 
+pub mod host;
 pub mod input;
+pub mod journal;
 pub mod library;
 pub mod run;
 pub mod value;

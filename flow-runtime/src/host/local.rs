@@ -1,6 +1,6 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::shell::{Ended, Shell, end_group};
 use super::{
-    Answer, Asked, Nobody, NoTools, NoWatch, People, Question, ToolCall, Tools, Watch, Workflows,
+    Answer, Asked, NoTools, NoWatch, Nobody, People, Question, ToolCall, Tools, Watch, Workflows,
 };
 use crate::input::InputFault;
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId, RunUpdate};
@@ -116,7 +116,11 @@ pub struct HostOptions {
 
 impl HostOptions {
     /// A host with nobody to ask, no tools and no other workflows.
-    pub fn new(journal: Journal, directory: PathBuf, evaluator: fn(&Graph) -> Box<dyn Evaluator>) -> Self {
+    pub fn new(
+        journal: Journal,
+        directory: PathBuf,
+        evaluator: fn(&Graph) -> Box<dyn Evaluator>,
+    ) -> Self {
         HostOptions {
             journal,
             people: Arc::new(Nobody),
@@ -198,7 +202,12 @@ impl Host {
     /// # Errors
     ///
     /// Inputs that do not fit, and those of the journal.
-    pub async fn start(&self, graph: &Graph, inputs: &Value, options: StartOptions) -> Result<RunId, Error> {
+    pub async fn start(
+        &self,
+        graph: &Graph,
+        inputs: &Value,
+        options: StartOptions,
+    ) -> Result<RunId, Error> {
         let inputs = complete_inputs(graph, inputs)?;
         let definition = serde_json::to_vec(graph).map_err(|e| Error::Unreadable(e.to_string()))?;
         let hash = self.journal().put_definition(&definition)?;
@@ -273,7 +282,12 @@ impl Host {
     }
 
     fn program(&self, hash: Hash) -> Result<Arc<Program>, Error> {
-        let programs = || self.inner.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let programs = || {
+            self.inner
+                .programs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         if let Some(program) = programs().get(&hash) {
             return Ok(Arc::clone(program));
         }
@@ -281,7 +295,7 @@ impl Host {
         let graph: Graph =
             serde_json::from_slice(&bytes).map_err(|error| Error::Unreadable(error.to_string()))?;
         let evaluator = (self.inner.options.evaluator)(&graph);
-        let program = Arc::new(Program::new(graph, evaluator));
+        let program = Arc::new(Program::new(std::borrow::Cow::Owned(graph), evaluator));
         programs().insert(hash, Arc::clone(&program));
         Ok(program)
     }
@@ -289,7 +303,11 @@ impl Host {
 
 fn complete_inputs(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let given: Vec<(&str, Value)> = match inputs {
-        Value::Map(map) => map.0.iter().map(|(name, value)| (name.as_ref(), value.clone())).collect(),
+        Value::Map(map) => map
+            .0
+            .iter()
+            .map(|(name, value)| (name.as_ref(), value.clone()))
+            .collect(),
         _ => Vec::new(),
     };
     match &graph.inputs {
@@ -299,7 +317,9 @@ fn complete_inputs(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
 }
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -340,9 +360,18 @@ struct Driver {
     last_at: u64,
     tasks: HashMap<ActionId, JoinHandle<()>>,
     /// Actions that nobody here can answer.
-    parked: HashMap<ActionId, Action>,
+    parked: HashSet<ActionId>,
     happened: mpsc::UnboundedSender<Message>,
     inbox: mpsc::UnboundedReceiver<Message>,
+}
+
+/// What a driver does next.
+enum Turn {
+    Message(Option<Message>),
+    /// Somebody else may have written to the run.
+    Look,
+    /// The host is told to stop.
+    Stop,
 }
 
 enum Message {
@@ -380,7 +409,7 @@ impl Driver {
             since_snapshot: loaded.events.len() as u64,
             last_at,
             tasks: HashMap::new(),
-            parked: HashMap::new(),
+            parked: HashSet::new(),
             happened,
             inbox,
         })
@@ -401,19 +430,21 @@ impl Driver {
                 // Everything under way waits for somebody.
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
-            tokio::select! {
-                message = self.inbox.recv() => match message {
-                    Some(Message::Happened(happening)) => self.happen(happening).await?,
-                    Some(Message::Parked(action)) => {
-                        self.tasks.remove(&action);
-                        self.note_waiting().await?;
-                    }
-                    None => return Ok(self.report(None)),
-                },
-                _ = look.tick() => self.catch_up()?,
-                _ = stop.wait_for(|stop| *stop) => {
-                    return Ok(self.report(Some(ReportStatus::Interrupted)));
+            let turn = tokio::select! {
+                message = self.inbox.recv() => Turn::Message(message),
+                _ = look.tick() => Turn::Look,
+                _ = stop.wait_for(|stop| *stop) => Turn::Stop,
+            };
+            match turn {
+                Turn::Message(Some(Message::Happened(happening))) => self.happen(happening).await?,
+                Turn::Message(Some(Message::Parked(action))) => {
+                    self.tasks.remove(&action);
+                    self.parked.insert(action);
+                    self.note_waiting().await?;
                 }
+                Turn::Message(None) => return Ok(self.report(None)),
+                Turn::Look => self.catch_up()?,
+                Turn::Stop => return Ok(self.report(Some(ReportStatus::Interrupted))),
             }
         }
     }
@@ -452,7 +483,8 @@ impl Driver {
         let event = Event { at, what };
         let before = self.run.data().cloned();
         let effects = self.run.apply(&event)?;
-        let mut append = Append::after(self.id, self.last).event(at, kind(&event.what), body(&event)?);
+        let mut append =
+            Append::after(self.id, self.last).event(at, kind(&event.what), body(&event)?);
         append = append.update(self.update(at));
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY;
         if snapshot && let Some(data) = self.run.data() {
@@ -501,7 +533,14 @@ impl Driver {
         if !self.tasks.is_empty() || self.parked.is_empty() {
             return Ok(());
         }
-        let steps: Vec<&str> = self.parked.values().map(|action| action.node.as_str()).collect();
+        let pending = self.run.pending();
+        let steps: Vec<&str> = pending
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Act(action) => Some(action.node.as_str()),
+                _ => None,
+            })
+            .collect();
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
             .pending(Some(steps.join(", ")));
@@ -514,7 +553,10 @@ impl Driver {
 
     /// Takes in what others have written to this run.
     fn catch_up(&mut self) -> Result<(), Error> {
-        let others = self.host.journal().events(self.id, self.last + 1..)?;
+        let others = self
+            .host
+            .journal()
+            .events(self.id, self.last + 1.., usize::MAX)?;
         for event in others {
             self.last = event.seq;
             let event: Event = serde_json::from_slice(&event.body)
@@ -530,16 +572,21 @@ impl Driver {
     /// Does what a run wants.
     fn act(&mut self, effect: Effect) {
         let options = &self.host.inner.options;
-        options.watch.effect(self.id, self.run.program().graph(), &effect);
+        options
+            .watch
+            .effect(self.id, self.run.program().graph(), &effect);
         match effect {
             Effect::Act(action) => self.begin(action),
             Effect::Sleep { timer, until } => {
                 let happened = self.happened.clone();
                 let pause = Duration::from_millis(until.saturating_sub(now()));
-                self.tasks.insert(timer, tokio::spawn(async move {
-                    tokio::time::sleep(pause).await;
-                    let _ = happened.send(Message::Happened(Happening::Woke { timer }));
-                }));
+                self.tasks.insert(
+                    timer,
+                    tokio::spawn(async move {
+                        tokio::time::sleep(pause).await;
+                        let _ = happened.send(Message::Happened(Happening::Woke { timer }));
+                    }),
+                );
             }
             Effect::Stop(action) => {
                 self.parked.remove(&action);
@@ -558,14 +605,16 @@ impl Driver {
         let host = self.host.clone();
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
-        self.parked.insert(id, action.clone());
-        self.tasks.insert(id, tokio::spawn(async move {
-            let message = match host.perform(run, &action).await {
-                Some(happening) => Message::Happened(happening),
-                None => Message::Parked(id),
-            };
-            let _ = happened.send(message);
-        }));
+        self.tasks.insert(
+            id,
+            tokio::spawn(async move {
+                let message = match host.perform(run, &action).await {
+                    Some(happening) => Message::Happened(happening),
+                    None => Message::Parked(id),
+                };
+                let _ = happened.send(message);
+            }),
+        );
     }
 
     /// Ends everything under way.
@@ -594,10 +643,14 @@ impl Driver {
                 pending: Vec::new(),
             };
         };
-        let pending = self.run.pending().into_iter().filter_map(|effect| match effect {
-            Effect::Act(action) => Some(action),
-            _ => None,
-        });
+        let pending = self
+            .run
+            .pending()
+            .into_iter()
+            .filter_map(|effect| match effect {
+                Effect::Act(action) => Some(action),
+                _ => None,
+            });
         let final_state = match (graph.form, data.status) {
             (flow_model::graph::Form::Steps, Status::Completed) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
@@ -695,21 +748,30 @@ impl Host {
                 kind,
                 options,
             } => {
-                self.ask(run, action, message, Asked::Prompt(*kind, options)).await
+                self.ask(run, action, message, Asked::Prompt(*kind, options))
+                    .await
             }
             Deed::Judge { choices, .. } => {
-                self.ask(run, action, "Which of these holds?", Asked::Judgement(choices)).await
+                self.ask(
+                    run,
+                    action,
+                    "Which of these holds?",
+                    Asked::Judgement(choices),
+                )
+                .await
             }
-            Deed::Delegate { instructions, .. } => {
-                self.delegate(run, action, instructions).await
-            }
+            Deed::Delegate { instructions, .. } => self.delegate(run, action, instructions).await,
             Deed::DelegateItem {
                 task,
                 inputs,
                 prompt,
                 ..
             } => {
-                let standard = || format!("Do the task `{task}` for this input and answer with its result:\n{inputs}");
+                let standard = || {
+                    format!(
+                        "Do the task `{task}` for this input and answer with its result:\n{inputs}"
+                    )
+                };
                 let instructions = prompt.clone().unwrap_or_else(standard);
                 self.delegate(run, action, &instructions).await
             }
@@ -718,7 +780,13 @@ impl Host {
     }
 
     /// Asks until an answer is valid, declined, or put off.
-    async fn ask(&self, run: RunId, action: &Action, message: &str, kind: Asked<'_>) -> Option<Happening> {
+    async fn ask(
+        &self,
+        run: RunId,
+        action: &Action,
+        message: &str,
+        kind: Asked<'_>,
+    ) -> Option<Happening> {
         let mut complaint: Option<String> = None;
         loop {
             let question = Question {
@@ -742,7 +810,8 @@ impl Host {
                     result,
                 },
             };
-            let checked = Driver::open(self.clone(), run).map(|driver| driver.run.check(&happening));
+            let checked =
+                Driver::open(self.clone(), run).map(|driver| driver.run.check(&happening));
             match checked {
                 Ok(Err(Refusal::Invalid(reason))) => complaint = Some(reason),
                 _ => return Some(happening),
@@ -774,17 +843,28 @@ impl Host {
             Ended::NotStarted(failure) => failed(failure),
             Ended::Exited(result) => match result.get("exit_code") {
                 Some(Value::Int(0)) => {
-                    let response = result.get("stdout").and_then(Value::as_str).unwrap_or_default();
+                    let response = result
+                        .get("stdout")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
                     Happening::Completed {
                         action: action.id,
                         result: Value::map([
                             ("response", Value::text(response.trim_end())),
-                            ("agent_used", Value::text(self.inner.options.agent.as_deref().unwrap_or_default())),
+                            (
+                                "agent_used",
+                                Value::text(
+                                    self.inner.options.agent.as_deref().unwrap_or_default(),
+                                ),
+                            ),
                         ]),
                     }
                 }
                 _ => {
-                    let stderr = result.get("stderr").and_then(Value::as_str).unwrap_or_default();
+                    let stderr = result
+                        .get("stderr")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
                     let message = format!("the agent command failed: {}", stderr.trim());
                     failed(Failure::new(FailureKind::Action, message))
                 }
@@ -851,8 +931,17 @@ impl Host {
                 ("success", Value::Bool(success)),
                 ("workflow_name", Value::text(&report.workflow)),
                 ("workflow_id", Value::text(report.run.to_string())),
-                ("final_state", report.final_state.as_deref().map_or(Value::Null, Value::text)),
-                ("states_executed", Value::Int(i64::try_from(report.states_executed).unwrap_or(i64::MAX))),
+                (
+                    "final_state",
+                    report
+                        .final_state
+                        .as_deref()
+                        .map_or(Value::Null, Value::text),
+                ),
+                (
+                    "states_executed",
+                    Value::Int(i64::try_from(report.states_executed).unwrap_or(i64::MAX)),
+                ),
                 ("final_variables", report.variables),
                 ("output", report.output),
                 ("error", error.as_deref().map_or(Value::Null, Value::text)),
@@ -867,7 +956,10 @@ impl Host {
             }
         } else {
             let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
-            failed(format!("the workflow `{}` failed: {reason}", report.workflow), result)
+            failed(
+                format!("the workflow `{}` failed: {reason}", report.workflow),
+                result,
+            )
         }
     }
 }

@@ -49,7 +49,10 @@ impl Answers {
         let Value::Map(map) = answers else {
             return Err(BadAnswers(answers.noun()));
         };
-        let by_step = map.0.iter().map(|(step, answer)| (step.to_string(), answer.clone()));
+        let by_step = map
+            .0
+            .iter()
+            .map(|(step, answer)| (step.to_string(), answer.clone()));
         Ok(Answers {
             by_step: by_step.collect(),
         })

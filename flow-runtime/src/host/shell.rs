@@ -116,7 +116,12 @@ impl Shell<'_> {
         let mut group = Group { pid: Some(pid) };
         let recorded = self
             .journal
-            .record_process(self.run, self.key, self.started_at, ProcessGroup::led_by(pid))
+            .record_process(
+                self.run,
+                self.key,
+                self.started_at,
+                ProcessGroup::led_by(pid),
+            )
             .await;
         if let Err(error) = recorded {
             let message = format!("the command cannot be recorded: {error}");
