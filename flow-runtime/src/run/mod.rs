@@ -7,6 +7,7 @@
 mod computed;
 mod data;
 pub mod effect;
+mod evaluate;
 pub mod event;
 mod fan;
 pub mod frame;
@@ -24,6 +25,7 @@ pub use computed::Cell;
 use computed::Dependents;
 pub use data::Data;
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
+pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
 use machine::{Machine, Next, shell_result};

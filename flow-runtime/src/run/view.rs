@@ -203,8 +203,15 @@ impl<'a> View<'a> {
         if let Some(value) = self.result.and_then(|result| result.get(name)) {
             return Some(value.clone());
         }
-        self.variable(name)
-            .or_else(|| self.inputs().get(name).cloned())
+        if let Some(value) = self.variable(name) {
+            return Some(value);
+        }
+        // State comes before bare inputs; a hidden or failed field is not replaced by one.
+        match self.field(None, name) {
+            Field::Unset => self.inputs().get(name).cloned(),
+            Field::Value(value) => Some(value),
+            Field::Failed(_) | Field::Hidden => None,
+        }
     }
 
     /// A variable of the states form.
