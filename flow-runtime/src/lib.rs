@@ -1,3 +1,4 @@
 //! Running workflows.
 
+pub mod expression;
 pub mod value;
