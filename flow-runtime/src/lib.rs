@@ -1,8 +1,10 @@
 //! Running workflows: everything that touches the world outside the language.
 //!
 //! [`library`] finds definitions by name or path and reads them, within bounds. [`run`] is the pure
-//! core: events in, effects out. [`journal`] keeps what happened. [`host`] does what runs want.
+//! core: events in, effects out; [`expression`] evaluates for it. [`journal`] keeps what happened.
+//! [`host`] does what runs want.
 
+pub mod expression;
 pub mod host;
 pub mod input;
 pub mod journal;

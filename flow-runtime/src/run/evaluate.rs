@@ -93,25 +93,34 @@ impl Evaluator for Expressions {
     fn test(&self, expression: &Expression, view: &View<'_>) -> Result<bool, Failure> {
         let (names, instant) = (Names(view), instant(view));
         let context = Context::new(&names, &instant);
-        let value = self.engine.eval_expression(expression, &context).map_err(failure)?;
+        let value = self
+            .engine
+            .eval_expression(expression, &context)
+            .map_err(failure)?;
         Ok(truth(&value, expression.dialect))
     }
 
     fn command(&self, template: &Template, view: &View<'_>) -> Result<String, Failure> {
         let (names, instant) = (Names(view), instant(view));
         let context = Context::new(&names, &instant);
-        self.engine.render_command(template, &context).map_err(failure)
+        self.engine
+            .render_command(template, &context)
+            .map_err(failure)
     }
 
     fn compute(&self, rule: &Rule, input: &Value, view: &View<'_>) -> Result<Value, Failure> {
         let (names, instant) = (Names(view), instant(view));
         let context = Context::new(&names, &instant);
-        self.engine.transform(rule, input, &context).map_err(failure)
+        self.engine
+            .transform(rule, input, &context)
+            .map_err(failure)
     }
 
     fn validate(&self, expression: &str, output: &Value, view: &View<'_>) -> Result<bool, Failure> {
         let (names, instant) = (Names(view), instant(view));
         let context = Context::new(&names, &instant);
-        self.engine.validate(expression, output, &context).map_err(failure)
+        self.engine
+            .validate(expression, output, &context)
+            .map_err(failure)
     }
 }

@@ -1,0 +1,84 @@
+//! What can go wrong when an expression is evaluated.
+
+use thiserror::Error;
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct EvalError {
+    /// What kind of failure it is.
+    pub kind: ErrorKind,
+    /// One sentence for a person.
+    pub message: String,
+}
+
+/// The kinds of failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The text does not parse, or names a filter, test or function nobody defines.
+    Syntax,
+    /// A value is missing.
+    Undefined,
+    /// A state field exists but is not among the step's `needs_state`.
+    NotInNeedsState {
+        /// The field.
+        field: String,
+    },
+    /// A value is of a kind the operation cannot use.
+    Type,
+    /// The evaluation went beyond a bound.
+    Limit(Limit),
+    /// JavaScript threw something.
+    Thrown,
+    /// A value stands where it cannot be made safe for the shell.
+    Place,
+}
+
+/// The bounds of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Counted work.
+    Fuel,
+    /// The size of what is produced.
+    Size,
+    /// The memory of JavaScript.
+    Memory,
+    /// The wall clock. The only bound that may decide differently when a run is replayed.
+    Time,
+}
+
+impl EvalError {
+    /// An error of a kind, with a sentence.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        EvalError {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn syntax(message: impl Into<String>) -> Self {
+        EvalError::new(ErrorKind::Syntax, message)
+    }
+
+    pub(super) fn wrong_type(message: impl Into<String>) -> Self {
+        EvalError::new(ErrorKind::Type, message)
+    }
+
+    pub(super) fn undefined(path: &str) -> Self {
+        EvalError::new(ErrorKind::Undefined, format!("`{path}` is undefined"))
+    }
+
+    pub(super) fn thrown(message: impl Into<String>) -> Self {
+        EvalError::new(ErrorKind::Thrown, message)
+    }
+
+    pub(super) fn limit(limit: Limit) -> Self {
+        let message = match limit {
+            Limit::Fuel => "the expression does more work than an expression may",
+            Limit::Size => "the expression produces more than 64 MiB, or nests too deeply",
+            Limit::Memory => "the expression needs more than 64 MiB of memory",
+            Limit::Time => "the expression took longer than 5 seconds",
+        };
+        EvalError::new(ErrorKind::Limit(limit), message)
+    }
+}

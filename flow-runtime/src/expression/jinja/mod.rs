@@ -1,0 +1,341 @@
+//! The Jinja dialect.
+
+mod convert;
+mod filters;
+mod program;
+
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
+
+use flow_model::expression::{Analysis, Dialect};
+use minijinja::machinery::{eval, make_string_output};
+use minijinja::value::{Enumerator, Object, ObjectRepr};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind as JinjaKind, Output, State, UndefinedBehavior,
+    Value as Jinja,
+};
+
+use super::error::{ErrorKind, EvalError};
+use super::meter::{self, Meter};
+use super::scope::{Context, Found, Plan, step};
+use super::{shell, text};
+use crate::value::Value;
+use convert::from_jinja;
+use filters::{Unquoted, fail};
+use program::{Compiled, NO_BLOCKS, RawText};
+
+/// A compiled expression or template.
+pub(super) struct Program {
+    compiled: Compiled,
+    plan: Plan,
+}
+
+/// Where text is headed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    Text,
+    Command,
+}
+
+static TEXTS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Text));
+static COMMANDS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Command));
+
+thread_local! {
+    /// The values of the command being rendered, and whether its text passes through strings.
+    static HELD: RefCell<Held> = const { RefCell::new(Held { values: Vec::new(), captures: false }) };
+}
+
+struct Held {
+    values: Vec<shell::Held>,
+    captures: bool,
+}
+
+fn environment(aim: Aim) -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_recursion_limit(200);
+    environment.set_debug(true);
+    filters::register(&mut environment);
+    filters::register_metered(&mut environment);
+    match aim {
+        Aim::Text => environment.set_formatter(emit_text),
+        Aim::Command => environment.set_formatter(emit_held),
+    }
+    environment
+}
+
+fn emit_text(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Jinja) -> Result<(), Error> {
+    if let Some(text) = value.as_str() {
+        filters::produce(text.len() as u64)?;
+        return out.write_str(text).map_err(Error::from);
+    }
+    if let Some(raw) = value.downcast_object_ref::<RawText>() {
+        filters::produce(raw.0.len() as u64)?;
+        return out.write_str(&raw.0).map_err(Error::from);
+    }
+    let value = from_jinja(value).map_err(fail)?;
+    let text = text::text(&value).map_err(fail)?;
+    out.write_str(&text).map_err(Error::from)
+}
+
+/// Writes a mark in place of the value and keeps the value aside.
+fn emit_held(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Jinja) -> Result<(), Error> {
+    if let Some(raw) = value.downcast_object_ref::<RawText>() {
+        filters::produce(raw.0.len() as u64)?;
+        return out.write_str(&raw.0).map_err(Error::from);
+    }
+    let unquoted = value.downcast_object_ref::<Unquoted>();
+    let held = match unquoted {
+        Some(unquoted) => shell::Held::Raw(unquoted.0.to_string()),
+        None => shell::Held::Value(from_jinja(value).map_err(fail)?),
+    };
+    let mark = HELD.with(|list| {
+        let mut list = list.borrow_mut();
+        let held = if list.captures {
+            shell::resolve(held, &list.values)?
+        } else {
+            held
+        };
+        meter::produce(held.size())?;
+        list.values.push(held);
+        Ok(shell::mark(list.values.len() - 1))
+    });
+    out.write_str(&mark.map_err(fail)?).map_err(Error::from)
+}
+
+/// What is wrong with a text before it is compiled.
+pub(super) fn check(analysis: &Analysis) -> Result<(), EvalError> {
+    match analysis.faults.first() {
+        Some(fault) => Err(EvalError::syntax(match &fault.help {
+            Some(help) => format!("{}; {help}", fault.message),
+            None => fault.message.clone(),
+        })),
+        None => Ok(()),
+    }
+}
+
+impl Program {
+    pub(super) fn expression(source: &str) -> Result<Self, EvalError> {
+        let analysis = flow_model::expression::expression(source, Dialect::Jinja);
+        check(&analysis)?;
+        Ok(Program::new(program::expression(source)?, analysis))
+    }
+
+    pub(super) fn template(source: &str) -> Result<Self, EvalError> {
+        let analysis = flow_model::expression::template(source, Dialect::Jinja);
+        check(&analysis)?;
+        Ok(Program::new(program::template(source)?, analysis))
+    }
+
+    fn new(compiled: Compiled, analysis: Analysis) -> Self {
+        let plan = Plan::new(analysis.reads, compiled.variables.clone());
+        Program { compiled, plan }
+    }
+
+    /// The native value of an expression.
+    pub(super) fn value(&self, context: &Context<'_>) -> Result<Value, EvalError> {
+        if let Some(path) = &self.compiled.path
+            && let Some(value) = read(path, context)?
+        {
+            return Ok(value);
+        }
+        let mut nothing = String::new();
+        let value = self
+            .run(&TEXTS, &mut nothing, context)
+            .and_then(|value| from_jinja(&value.unwrap_or_default()));
+        value.map_err(|error| self.named(error, context))
+    }
+
+    /// The text of a template.
+    pub(super) fn text(&self, context: &Context<'_>) -> Result<String, EvalError> {
+        let mut out = String::new();
+        self.run(&TEXTS, &mut out, context)
+            .map_err(|error| self.named(error, context))?;
+        Ok(out)
+    }
+
+    /// The text of a command with marks for its values, and the values.
+    pub(super) fn command(
+        &self,
+        context: &Context<'_>,
+    ) -> Result<(String, Vec<shell::Held>), EvalError> {
+        HELD.with(|held| {
+            *held.borrow_mut() = Held {
+                values: Vec::new(),
+                captures: self.compiled.captures,
+            };
+        });
+        let mut out = String::new();
+        let done = self.run(&COMMANDS, &mut out, context);
+        let values = HELD.with(|held| std::mem::take(&mut held.borrow_mut().values));
+        done.map_err(|error| self.named(error, context))?;
+        Ok((out, values))
+    }
+
+    fn run(
+        &self,
+        environment: &'static Environment<'static>,
+        out: &mut String,
+        context: &Context<'_>,
+    ) -> Result<Option<Jinja>, EvalError> {
+        Meter::prepare(&self.plan, context);
+        let root = Jinja::from_object(Root::new(&self.plan, context));
+        self.compiled.code.with_dependent(|_, instructions| {
+            let mut out = make_string_output(out);
+            let done = eval(
+                environment,
+                instructions,
+                root,
+                &NO_BLOCKS,
+                &mut out,
+                AutoEscape::None,
+            );
+            done.map(|(value, _)| value)
+                .map_err(|error| self::error(&error))
+        })
+    }
+
+    /// Names what is undefined, when the text alone tells.
+    fn named(&self, error: EvalError, context: &Context<'_>) -> EvalError {
+        if error.kind != ErrorKind::Undefined || error.message.contains("has no value yet") {
+            return error;
+        }
+        match self.plan.missing(context) {
+            Some(path) => EvalError::undefined(&path),
+            None => error,
+        }
+    }
+}
+
+/// Reads a path without running anything; `None` when it takes more than that.
+fn read(path: &[String], context: &Context<'_>) -> Result<Option<Value>, EvalError> {
+    let Some((start, used)) = context.start(path)? else {
+        return Ok(None);
+    };
+    let mut value = &start;
+    for key in &path[used..] {
+        match step(value, key) {
+            Some(next) => value = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value.clone()))
+}
+
+/// Says what minijinja's error means here.
+fn error(error: &Error) -> EvalError {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(here) = source {
+        if let Some(own) = here.downcast_ref::<EvalError>() {
+            return own.clone();
+        }
+        source = here.source();
+    }
+    let detail = error.detail().map(str::to_owned);
+    let message = detail.unwrap_or_else(|| error.kind().to_string());
+    let kind = match error.kind() {
+        JinjaKind::SyntaxError
+        | JinjaKind::UnknownFilter
+        | JinjaKind::UnknownTest
+        | JinjaKind::UnknownFunction
+        | JinjaKind::UnknownMethod
+        | JinjaKind::BadEscape => ErrorKind::Syntax,
+        JinjaKind::UndefinedError => {
+            let message = error.detail().unwrap_or("a value is undefined");
+            return EvalError::new(ErrorKind::Undefined, message);
+        }
+        _ => ErrorKind::Type,
+    };
+    EvalError::new(kind, message)
+}
+
+/// Applies a filter to a value, for the other dialect.
+pub(super) fn filter(
+    name: &str,
+    value: Option<&Value>,
+    arguments: &[Value],
+) -> Result<Filtered, EvalError> {
+    let mut all = vec![value.map_or(Jinja::UNDEFINED, convert::to_jinja)];
+    all.extend(arguments.iter().map(convert::to_jinja));
+    let environment: &'static Environment<'static> = &TEXTS;
+    let mut state = environment.empty_state();
+    let value = state
+        .apply_filter(name, &all)
+        .map_err(|error| self::error(&error))?;
+    match value.downcast_object_ref::<Unquoted>() {
+        Some(unquoted) => Ok(Filtered::Unquoted(unquoted.0.clone())),
+        None => from_jinja(&value).map(Filtered::Value),
+    }
+}
+
+/// What a filter gives.
+pub(super) enum Filtered {
+    Value(Value),
+    Unquoted(Arc<str>),
+}
+
+/// The names of one evaluation.
+#[derive(Debug)]
+struct Root(Vec<(Arc<str>, Jinja)>);
+
+impl Root {
+    fn new(plan: &Plan, context: &Context<'_>) -> Self {
+        let mut names = Vec::with_capacity(plan.roots.len());
+        for root in &plan.roots {
+            let value = match root.find(context) {
+                Found::Missing => continue,
+                Found::Value(value) => convert::to_jinja(&value),
+                Found::Failed(error) => Jinja::from(fail(error)),
+                Found::Fields(fields) => {
+                    let fields = fields.into_iter().map(|(name, value)| match value {
+                        Ok(value) => (name, convert::to_jinja(&value)),
+                        Err(error) => (name, Jinja::from(fail(error))),
+                    });
+                    Jinja::from_object(Fields(fields.collect()))
+                }
+            };
+            names.push((root.name.clone(), value));
+        }
+        Root(names)
+    }
+}
+
+impl Object for Root {
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
+        let found = self.0.iter().find(|(name, _)| **name == *key);
+        found.map(|(_, value)| value.clone())
+    }
+}
+
+/// The fields of a view of the state that are read by name.
+#[derive(Debug)]
+struct Fields(Vec<(Arc<str>, Jinja)>);
+
+impl Object for Fields {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Map
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
+        let found = self.0.iter().find(|(name, _)| **name == *key);
+        found.map(|(_, value)| value.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(
+            self.0
+                .iter()
+                .map(|(name, _)| Jinja::from(name.clone()))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,467 @@
+//! Jinja compiled: parsed by minijinja, its instructions changed where they would be unbounded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flow_model::expression::{syntax, unraw, unraw_expression};
+use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
+use minijinja::machinery::{CodeGenerator, Instruction, Instructions, parse, parse_expr};
+use minijinja::value::{Object, ObjectRepr};
+use minijinja::{Error, Value as Jinja};
+use self_cell::self_cell;
+
+use super::super::error::{EvalError, Limit};
+
+/// Bytes that constants may be folded into while compiling.
+const MOST_FOLDED: u64 = 1024 * 1024;
+/// Raw text shorter than this is cheaper than what counting it costs.
+const SHORT: usize = 16;
+
+type Blocks = BTreeMap<&'static str, Instructions<'static>>;
+
+/// No template has blocks.
+pub(super) static NO_BLOCKS: Blocks = BTreeMap::new();
+
+self_cell! {
+    /// Instructions and the text they point into.
+    pub(super) struct Code {
+        owner: String,
+        #[covariant]
+        dependent: Instructions,
+    }
+}
+
+/// What was compiled.
+pub(super) struct Compiled {
+    pub(super) code: Code,
+    /// The names given to `variable(…)`.
+    pub(super) variables: Vec<Arc<str>>,
+    /// The whole expression is a path: root and keys.
+    pub(super) path: Option<Vec<String>>,
+    /// Text passes through strings before it is emitted.
+    pub(super) captures: bool,
+}
+
+/// Raw text of a template inside a loop.
+#[derive(Debug)]
+pub(super) struct RawText(pub(super) Arc<str>);
+
+impl Object for RawText {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+}
+
+/// Compiles a bare expression.
+pub(super) fn expression(text: &str) -> Result<Compiled, EvalError> {
+    let mut path = None;
+    let code = Code::try_new(unraw_expression(text).into_owned(), |source| {
+        let tree = parse_expr(source).map_err(|error| super::error(&error))?;
+        let mut folding = Folding { left: MOST_FOLDED };
+        folding.expr(&tree)?;
+        path = constant_path(&tree);
+        let mut generator = CodeGenerator::new("expression", source);
+        generator.compile_expr(&tree);
+        Ok::<_, EvalError>(bounded(generator.finish().0))
+    })?;
+    Ok(finished(code, path))
+}
+
+/// Compiles a template.
+pub(super) fn template(text: &str) -> Result<Compiled, EvalError> {
+    let code = Code::try_new(unraw(text).into_owned(), |source| {
+        let tree =
+            parse(source, "template", syntax()).map_err(|error: Error| super::error(&error))?;
+        let mut folding = Folding { left: MOST_FOLDED };
+        folding.stmt(&tree)?;
+        let mut generator = CodeGenerator::new("template", source);
+        generator.compile_stmt(&tree);
+        Ok::<_, EvalError>(bounded(generator.finish().0))
+    })?;
+    Ok(finished(code, None))
+}
+
+fn finished(code: Code, path: Option<Vec<String>>) -> Compiled {
+    let mut variables: Vec<Arc<str>> = Vec::new();
+    let mut captures = false;
+    let mut last: Option<&Instruction<'_>> = None;
+    for (instruction, _) in each(code.borrow_dependent()) {
+        if let (Instruction::CallFunction("variable", Some(1)), Some(Instruction::LoadConst(name))) =
+            (instruction, last)
+            && let Some(name) = name.to_str()
+            && !variables.contains(&name)
+        {
+            variables.push(name);
+        }
+        captures |= matches!(
+            instruction,
+            Instruction::BeginCapture(_) | Instruction::BuildMacro(..) | Instruction::FastRecurse
+        ) || matches!(instruction, Instruction::CallFunction("loop", _));
+        last = Some(instruction);
+    }
+    Compiled {
+        code,
+        variables,
+        path,
+        captures,
+    }
+}
+
+fn each<'i, 's>(
+    instructions: &'i Instructions<'s>,
+) -> impl Iterator<Item = (&'i Instruction<'s>, u32)> {
+    (0..).map_while(|at| Some((instructions.get(at)?, at)))
+}
+
+/// The keys of an expression that only reads: `state.user['name'][0]`.
+fn constant_path(tree: &Expr<'_>) -> Option<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut here = tree;
+    loop {
+        here = match here {
+            Expr::Var(name) => {
+                keys.push(name.id.to_owned());
+                keys.reverse();
+                return Some(keys);
+            }
+            Expr::GetAttr(attr) => {
+                keys.push(attr.name.to_owned());
+                &attr.expr
+            }
+            Expr::GetItem(item) => {
+                let Expr::Const(key) = &item.subscript_expr else {
+                    return None;
+                };
+                let key = match key.value.as_str() {
+                    // A key that looks like a number would be taken for the index of a list.
+                    Some(key) if key.parse::<i64>().is_ok() => return None,
+                    Some(key) => key.to_owned(),
+                    None => key.value.as_usize()?.to_string(),
+                };
+                keys.push(key);
+                &item.expr
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// The same instructions, with everything that can grow or repeat counted.
+fn bounded<'s>(old: Instructions<'s>) -> Instructions<'s> {
+    let mut repeats = false;
+    let mut bodies = Vec::new();
+    for (instruction, _) in each(&old) {
+        match instruction {
+            Instruction::Iterate(_) | Instruction::StoreLocal(_) => repeats = true,
+            Instruction::BuildMacro(_, offset, _) => {
+                repeats = true;
+                bodies.push(*offset);
+            }
+            _ => {}
+        }
+    }
+    let mut writer = Writer {
+        new: Instructions::new(old.name(), old.source()),
+        length: 0,
+        span: None,
+        line: 0,
+    };
+    let mut moved = Vec::new();
+    for (instruction, at) in each(&old) {
+        moved.push(writer.length);
+        writer.span = old.get_span(at);
+        writer.line = old.get_line(at).unwrap_or_default();
+        if bodies.contains(&at) {
+            writer.count(8);
+        }
+        match instruction {
+            Instruction::StringConcat => writer.filter("~", 2),
+            Instruction::Add => writer.filter("+", 2),
+            Instruction::Mul => writer.filter("*", 2),
+            instruction if repeats => writer.repeated(instruction, at),
+            instruction => writer.add(instruction.clone()),
+        }
+    }
+    moved.push(writer.length);
+    let mut new = writer.new;
+    let mut at = 0;
+    while let Some(instruction) = new.get_mut(at) {
+        match instruction {
+            Instruction::Iterate(target)
+            | Instruction::Jump(target)
+            | Instruction::JumpIfFalse(target)
+            | Instruction::JumpIfFalseOrPop(target)
+            | Instruction::JumpIfTrueOrPop(target)
+            | Instruction::BuildMacro(_, target, _) => {
+                *target = moved.get(*target as usize).copied().unwrap_or(*target);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    new
+}
+
+struct Writer<'s> {
+    new: Instructions<'s>,
+    length: u32,
+    span: Option<minijinja::machinery::Span>,
+    line: usize,
+}
+
+impl<'s> Writer<'s> {
+    fn add(&mut self, instruction: Instruction<'s>) {
+        self.length += 1;
+        match self.span {
+            Some(span) => self.new.add_with_span(instruction, span),
+            None => {
+                let line = u16::try_from(self.line).unwrap_or(u16::MAX);
+                self.new.add_with_line(instruction, line)
+            }
+        };
+    }
+
+    fn filter(&mut self, name: &'static str, arguments: u16) {
+        self.add(Instruction::ApplyFilter(name, Some(arguments), !0));
+    }
+
+    /// Counts work.
+    fn count(&mut self, units: u32) {
+        self.add(Instruction::LoadConst(Jinja::from(units)));
+        self.add(Instruction::ApplyFilter("meter", Some(1), !0));
+        self.add(Instruction::DiscardTop);
+    }
+
+    /// An instruction of a program that can repeat itself or build on what it built.
+    fn repeated(&mut self, instruction: &Instruction<'s>, at: u32) {
+        match instruction {
+            Instruction::Iterate(end) => {
+                self.add(instruction.clone());
+                self.count(end.saturating_sub(at));
+            }
+            Instruction::EmitRaw(text) if text.len() > SHORT => {
+                let text = RawText(Arc::from(*text));
+                self.add(Instruction::LoadConst(Jinja::from_object(text)));
+                self.add(Instruction::Emit);
+            }
+            Instruction::StoreLocal(_) => {
+                self.filter("weigh", 1);
+                self.add(instruction.clone());
+            }
+            Instruction::SetAttr(_) => {
+                self.add(Instruction::Swap);
+                self.filter("weigh", 1);
+                self.add(Instruction::Swap);
+                self.add(instruction.clone());
+            }
+            Instruction::BuildList(Some(items)) => match u16::try_from(*items) {
+                Ok(items) => self.filter("[]", items),
+                Err(_) => self.add(instruction.clone()),
+            },
+            Instruction::BuildMap(pairs) => match u16::try_from(*pairs * 2) {
+                Ok(items) => self.filter("{}", items),
+                Err(_) => self.add(instruction.clone()),
+            },
+            Instruction::ApplyFilter(name, Some(arguments), _) if *name != "default" => {
+                self.add(Instruction::LoadConst(Jinja::from(*name)));
+                self.filter("metered-filter", arguments + 1);
+            }
+            Instruction::PerformTest(name, Some(arguments), _)
+                if !matches!(*name, "defined" | "undefined") =>
+            {
+                self.add(Instruction::LoadConst(Jinja::from(*name)));
+                self.filter("metered-test", arguments + 1);
+            }
+            Instruction::Eq => self.compare("=="),
+            Instruction::Ne => self.compare("!="),
+            Instruction::Lt => self.compare("<"),
+            Instruction::Lte => self.compare("<="),
+            Instruction::Gt => self.compare(">"),
+            Instruction::Gte => self.compare(">="),
+            Instruction::In => self.compare("in"),
+            other => self.add(other.clone()),
+        }
+    }
+
+    fn compare(&mut self, test: &'static str) {
+        self.add(Instruction::LoadConst(Jinja::from(test)));
+        self.filter("metered-test", 3);
+    }
+}
+
+/// Keeps the compiler from folding constants into something large.
+struct Folding {
+    left: u64,
+}
+
+impl Folding {
+    fn stmts(&mut self, stmts: &[Stmt<'_>]) -> Result<(), EvalError> {
+        stmts.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'_>) -> Result<(), EvalError> {
+        match stmt {
+            Stmt::Template(template) => self.stmts(&template.children),
+            Stmt::EmitExpr(emit) => self.expr(&emit.expr),
+            Stmt::EmitRaw(_) => Ok(()),
+            Stmt::ForLoop(repeat) => {
+                self.expr(&repeat.iter)?;
+                self.maybe(repeat.filter_expr.as_ref())?;
+                self.stmts(&repeat.body)?;
+                self.stmts(&repeat.else_body)
+            }
+            Stmt::IfCond(branch) => {
+                self.expr(&branch.expr)?;
+                self.stmts(&branch.true_body)?;
+                self.stmts(&branch.false_body)
+            }
+            Stmt::WithBlock(with) => {
+                let mut values = with.assignments.iter();
+                values.try_for_each(|(_, value)| self.expr(value))?;
+                self.stmts(&with.body)
+            }
+            Stmt::Set(set) => self.expr(&set.expr),
+            Stmt::SetBlock(set) => {
+                self.maybe(set.filter.as_ref())?;
+                self.stmts(&set.body)
+            }
+            Stmt::AutoEscape(escape) => {
+                self.expr(&escape.enabled)?;
+                self.stmts(&escape.body)
+            }
+            Stmt::FilterBlock(block) => {
+                self.expr(&block.filter)?;
+                self.stmts(&block.body)
+            }
+            Stmt::Macro(declared) => {
+                self.exprs(&declared.defaults)?;
+                self.stmts(&declared.body)
+            }
+            Stmt::CallBlock(block) => {
+                self.args(&block.call.args)?;
+                self.expr(&block.call.expr)?;
+                self.exprs(&block.macro_decl.defaults)?;
+                self.stmts(&block.macro_decl.body)
+            }
+            Stmt::Do(run) => {
+                self.expr(&run.call.expr)?;
+                self.args(&run.call.args)
+            }
+        }
+    }
+
+    fn maybe(&mut self, expr: Option<&Expr<'_>>) -> Result<(), EvalError> {
+        expr.map_or(Ok(()), |expr| self.expr(expr))
+    }
+
+    fn exprs(&mut self, exprs: &[Expr<'_>]) -> Result<(), EvalError> {
+        exprs.iter().try_for_each(|expr| self.expr(expr))
+    }
+
+    fn args(&mut self, args: &[CallArg<'_>]) -> Result<(), EvalError> {
+        args.iter().try_for_each(|arg| match arg {
+            CallArg::Pos(expr)
+            | CallArg::Kwarg(_, expr)
+            | CallArg::PosSplat(expr)
+            | CallArg::KwargSplat(expr) => self.expr(expr),
+        })
+    }
+
+    fn expr(&mut self, expr: &Expr<'_>) -> Result<(), EvalError> {
+        match expr {
+            Expr::Var(_) | Expr::Const(_) => Ok(()),
+            Expr::Slice(slice) => {
+                self.expr(&slice.expr)?;
+                self.maybe(slice.start.as_ref())?;
+                self.maybe(slice.stop.as_ref())?;
+                self.maybe(slice.step.as_ref())
+            }
+            Expr::UnaryOp(unary) => self.expr(&unary.expr),
+            Expr::BinOp(binary) => {
+                self.expr(&binary.left)?;
+                self.expr(&binary.right)?;
+                self.fold(binary.op, &binary.left, &binary.right)
+            }
+            Expr::Compare(compare) => {
+                self.expr(&compare.expr)?;
+                let mut others = compare.ops.iter();
+                others.try_for_each(|other| self.expr(&other.expr))
+            }
+            Expr::IfExpr(choice) => {
+                self.expr(&choice.test_expr)?;
+                self.expr(&choice.true_expr)?;
+                self.maybe(choice.false_expr.as_ref())
+            }
+            Expr::Filter(filter) => {
+                self.maybe(filter.expr.as_ref())?;
+                self.args(&filter.args)
+            }
+            Expr::Test(test) => {
+                self.expr(&test.expr)?;
+                self.args(&test.args)
+            }
+            Expr::GetAttr(attr) => self.expr(&attr.expr),
+            Expr::GetItem(item) => {
+                self.expr(&item.expr)?;
+                self.expr(&item.subscript_expr)
+            }
+            Expr::Call(call) => {
+                self.expr(&call.expr)?;
+                self.args(&call.args)
+            }
+            Expr::List(list) => self.exprs(&list.items),
+            Expr::Tuple(tuple) => self.exprs(&tuple.items),
+            Expr::Map(map) => {
+                self.exprs(&map.keys)?;
+                self.exprs(&map.values)
+            }
+        }
+    }
+
+    /// Counts what folding an operator would produce. Its operands have been counted already.
+    fn fold(
+        &mut self,
+        operator: BinOpKind,
+        left: &Expr<'_>,
+        right: &Expr<'_>,
+    ) -> Result<(), EvalError> {
+        if !matches!(
+            operator,
+            BinOpKind::Mul | BinOpKind::Concat | BinOpKind::Add
+        ) {
+            return Ok(());
+        }
+        let (Some(a), Some(b)) = (left.as_const(), right.as_const()) else {
+            return Ok(());
+        };
+        let bytes = match operator {
+            BinOpKind::Mul => {
+                let times = |count: &Jinja, value: &Jinja| {
+                    let count = u64::try_from(count.clone()).unwrap_or(1);
+                    size(value).saturating_mul(count)
+                };
+                if a.is_number() && b.is_number() {
+                    0
+                } else if a.is_number() {
+                    times(&a, &b)
+                } else {
+                    times(&b, &a)
+                }
+            }
+            _ => size(&a) + size(&b),
+        };
+        self.left = self
+            .left
+            .checked_sub(bytes)
+            .ok_or_else(|| EvalError::limit(Limit::Size))?;
+        Ok(())
+    }
+}
+
+/// The bytes of a constant, roughly.
+fn size(value: &Jinja) -> u64 {
+    match value.as_str() {
+        Some(text) => text.len() as u64,
+        None => value.len().unwrap_or(1) as u64 * 24,
+    }
+}

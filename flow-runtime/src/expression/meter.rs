@@ -1,0 +1,183 @@
+//! What one evaluation has used up, and what it draws from.
+//!
+//! Filters are called without a way to hand them anything, so the evaluation under way is known
+//! to its thread. [`Meter::start`] begins one; dropping the guard ends it.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time;
+
+use super::clock::{self, Civil};
+use super::error::{ErrorKind, EvalError, Limit};
+use super::scope::{Context, Instant, Plan, Variable};
+use crate::value::Value;
+
+/// Bytes an evaluation may produce, all strings and list members together.
+pub(super) const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// Units of work an evaluation may do. A unit is an instruction in a loop, a member that is
+/// visited, or a few bytes that are read.
+const MOST_WORK: u64 = 20_000_000;
+/// Work after which the clock is looked at.
+const LOOK_EVERY: u64 = 100_000;
+/// How long an evaluation may take by the clock.
+pub(super) const LONGEST: time::Duration = time::Duration::from_secs(5);
+
+thread_local! {
+    static METER: Meter = const { Meter::idle() };
+}
+
+/// The evaluation under way.
+pub(super) struct Meter {
+    bytes: Cell<u64>,
+    work: Cell<u64>,
+    looked: Cell<u64>,
+    since: Cell<Option<time::Instant>>,
+    at_millis: Cell<i64>,
+    seed: Cell<u64>,
+    draws: Cell<u64>,
+    variables: RefCell<Vec<(Arc<str>, Variable)>>,
+}
+
+/// Ends the evaluation and gives back how much was drawn.
+pub(super) struct Running<'a> {
+    instant: &'a Instant,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        METER.with(|meter| self.instant.set_draws(meter.draws.get()));
+    }
+}
+
+impl Meter {
+    const fn idle() -> Self {
+        Meter {
+            bytes: Cell::new(0),
+            work: Cell::new(0),
+            looked: Cell::new(0),
+            since: Cell::new(None),
+            at_millis: Cell::new(0),
+            seed: Cell::new(0),
+            draws: Cell::new(0),
+            variables: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Begins an evaluation on this thread.
+    pub(super) fn start<'a>(instant: &'a Instant) -> Running<'a> {
+        METER.with(|meter| {
+            meter.bytes.set(0);
+            meter.work.set(0);
+            meter.looked.set(0);
+            meter.since.set(None);
+            meter.at_millis.set(instant.at_millis);
+            meter.seed.set(instant.seed);
+            meter.draws.set(instant.draws());
+        });
+        Running { instant }
+    }
+
+    /// Makes the variables that a text reads known to `variable(…)`.
+    pub(super) fn prepare(plan: &Plan, context: &Context<'_>) {
+        if plan.variables.is_empty() {
+            return;
+        }
+        let known = plan.variables.iter().map(|name| {
+            let variable = context.scope.variable(name);
+            (name.clone(), variable)
+        });
+        let known = known.collect();
+        METER.with(|meter| *meter.variables.borrow_mut() = known);
+    }
+}
+
+/// Counts bytes that are about to be produced.
+pub(super) fn produce(bytes: u64) -> Result<(), EvalError> {
+    METER.with(|meter| {
+        let sum = meter.bytes.get().saturating_add(bytes);
+        meter.bytes.set(sum);
+        if sum > MOST_BYTES {
+            return Err(EvalError::limit(Limit::Size));
+        }
+        Ok(())
+    })
+}
+
+/// Counts work that is about to be done.
+pub(super) fn work(units: u64) -> Result<(), EvalError> {
+    METER.with(|meter| {
+        let sum = meter.work.get().saturating_add(units);
+        meter.work.set(sum);
+        if sum > MOST_WORK {
+            return Err(EvalError::limit(Limit::Fuel));
+        }
+        if sum - meter.looked.get() > LOOK_EVERY {
+            meter.looked.set(sum);
+            let now = time::Instant::now();
+            let since = meter.since.get().unwrap_or(now);
+            meter.since.set(Some(since));
+            if now.duration_since(since) > LONGEST {
+                return Err(EvalError::limit(Limit::Time));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The moment of the event.
+pub(super) fn now() -> Civil {
+    Civil::new(at_millis())
+}
+
+/// The moment of the event in milliseconds.
+pub(super) fn at_millis() -> i64 {
+    METER.with(|meter| meter.at_millis.get())
+}
+
+fn draw() -> u64 {
+    METER.with(|meter| {
+        let n = meter.draws.get();
+        meter.draws.set(n + 1);
+        clock::draw(meter.seed.get(), n)
+    })
+}
+
+/// A number from 0 to 1, 1 not included.
+pub(super) fn random() -> f64 {
+    (draw() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A fresh identifier.
+pub(super) fn uuid() -> String {
+    clock::uuid(draw(), draw())
+}
+
+/// What `variable(name)` gives.
+pub(super) fn variable(name: &str) -> Result<Value, EvalError> {
+    let found = METER.with(|meter| {
+        let known = meter.variables.borrow();
+        let found = known.iter().find(|(known, _)| **known == *name);
+        found.map(|(_, variable)| variable.clone())
+    });
+    match found {
+        Some(Variable::Set(value)) => Ok(value),
+        Some(Variable::Unset) => Err(EvalError::new(
+            ErrorKind::Undefined,
+            format!("the variable `{name}` has no value yet"),
+        )),
+        Some(Variable::Unknown) => Ok(Value::text(format!("{{{name}}}"))),
+        None => Err(EvalError::wrong_type(
+            "`variable(…)` needs the name of a variable, written as a string",
+        )),
+    }
+}
+
+/// How much has been drawn.
+pub(super) fn drawn() -> u64 {
+    METER.with(|meter| meter.draws.get())
+}
+
+/// Draws again from an earlier point.
+pub(super) fn set_drawn(draws: u64) {
+    METER.with(|meter| meter.draws.set(draws));
+}

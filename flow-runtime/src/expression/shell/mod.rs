@@ -1,0 +1,215 @@
+//! Quoting values for the place of a command they stand in.
+//!
+//! A command is rendered with a mark in place of every value; the values are kept aside. Then the
+//! rendered text, which only the author of the workflow wrote, is read once by a small lexer of
+//! the shell's language, and each value is put in as its place demands. No value is ever read as
+//! shell, so none can become code.
+
+mod lexer;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
+
+use super::error::{ErrorKind, EvalError};
+use super::{meter, text};
+use crate::value::{List, Value};
+
+/// A value that waits for its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Held {
+    /// To be quoted.
+    Value(Value),
+    /// Shell text by the author's own decision.
+    Raw(String),
+}
+
+impl Held {
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Held::Value(value) => value.size(),
+            Held::Raw(text) => text.len() as u64,
+        }
+    }
+}
+
+/// What marks begin with: a noncharacter and a number no input can know. The number never reaches
+/// a result.
+static OPENING: LazyLock<String> = LazyLock::new(|| {
+    let secret = RandomState::new().hash_one("mark");
+    format!("\u{fdd0}{secret:016x}")
+});
+const CLOSING: char = '\u{fdd1}';
+
+/// The mark of the n-th value.
+pub(super) fn mark(index: usize) -> String {
+    format!("{}{index}{CLOSING}", *OPENING)
+}
+
+/// The mark at the start of a text: its value, and its length.
+fn marked(text: &str) -> Option<(usize, usize)> {
+    let rest = text.strip_prefix(OPENING.as_str())?;
+    let (digits, _) = rest.split_once(CLOSING)?;
+    let length = OPENING.len() + digits.len() + CLOSING.len_utf8();
+    Some((digits.parse().ok()?, length))
+}
+
+/// Puts text back where a value holds marks, which happens when a template captured its own
+/// output.
+pub(super) fn resolve(held: Held, values: &[Held]) -> Result<Held, EvalError> {
+    Ok(match held {
+        Held::Raw(text) => Held::Raw(resolved(&text, values)?.unwrap_or(text)),
+        Held::Value(value) => Held::Value(resolve_value(value, values)?),
+    })
+}
+
+fn resolve_value(value: Value, values: &[Held]) -> Result<Value, EvalError> {
+    Ok(match value {
+        Value::Str(text) => match resolved(&text, values)? {
+            Some(text) => Value::text(text),
+            None => Value::Str(text),
+        },
+        Value::List(list) if list.0.iter().any(Value::is_text) => {
+            let items = list.0.iter().cloned();
+            let items: Result<_, _> = items.map(|item| resolve_value(item, values)).collect();
+            Value::List(Arc::new(List(items?)))
+        }
+        other => other,
+    })
+}
+
+impl Value {
+    fn is_text(&self) -> bool {
+        matches!(self, Value::Str(_) | Value::List(_))
+    }
+}
+
+fn resolved(text: &str, values: &[Held]) -> Result<Option<String>, EvalError> {
+    let Some(mut at) = text.find(OPENING.as_str()) else {
+        return Ok(None);
+    };
+    let mut out = String::new();
+    let mut rest = text;
+    loop {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some((index, length)) = marked(rest) else {
+            // A filter cut the mark into pieces.
+            return Err(EvalError::new(
+                ErrorKind::Place,
+                "text captured in a command cannot be cut or changed before it is written",
+            ));
+        };
+        match values.get(index) {
+            Some(Held::Value(value)) => text::write(&mut out, value)?,
+            Some(Held::Raw(raw)) => out.push_str(raw),
+            None => {}
+        }
+        rest = &rest[length..];
+        match rest.find(OPENING.as_str()) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    out.push_str(rest);
+    meter::produce(out.len() as u64)?;
+    Ok(Some(out))
+}
+
+/// The command, with every value in its place.
+pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError> {
+    if !held.iter().any(|held| matches!(held, Held::Raw(_))) {
+        return lexer::compose(rendered, held);
+    }
+    let mut text = String::new();
+    let mut rest = rendered;
+    while let Some(at) = rest.find(OPENING.as_str()) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some((index, length)) = marked(rest) else {
+            break;
+        };
+        match held.get(index) {
+            Some(Held::Raw(raw)) => text.push_str(raw),
+            _ => text.push_str(&rest[..length]),
+        }
+        rest = &rest[length..];
+    }
+    text.push_str(rest);
+    lexer::compose(&text, held)
+}
+
+/// A value as words of the shell: a list as several, anything else as one.
+pub(super) fn words(value: &Value) -> Result<String, EvalError> {
+    let texts = texts(value)?;
+    let words: Vec<String> = texts.iter().map(|text| word(text, None, None)).collect();
+    Ok(words.join(" "))
+}
+
+/// A value as text; a list as its texts with spaces between.
+pub(super) fn plain_words(value: &Value) -> Result<String, EvalError> {
+    Ok(texts(value)?.join(" "))
+}
+
+/// The texts a value stands for: the items of a list, or the value.
+///
+/// Null is the empty text. What is itself a list or map is JSON.
+fn texts(value: &Value) -> Result<Vec<String>, EvalError> {
+    let one = |value: &Value| {
+        let text = match value {
+            Value::Null => String::new(),
+            other => text::text(other)?,
+        };
+        if text.contains('\0') {
+            return Err(EvalError::new(
+                ErrorKind::Place,
+                "a value with a NUL byte cannot be part of a command",
+            ));
+        }
+        Ok(text)
+    };
+    match value {
+        Value::List(list) => list.0.iter().map(one).collect(),
+        other => one(other).map(|text| vec![text]),
+    }
+}
+
+/// A text as one bare word between two characters.
+///
+/// Harmless words stay plain, so that commands read as a person would write them.
+fn word(text: &str, before: Option<char>, after: Option<char>) -> String {
+    let harmless = |letter: char| {
+        letter.is_ascii_alphanumeric()
+            || matches!(letter, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+')
+    };
+    let number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let apart = match after {
+        None => true,
+        // `2>` would redirect.
+        Some('<' | '>') => false,
+        Some('=' | '(' | '[' | '+') if !number => false,
+        Some(letter) => {
+            letter.is_whitespace()
+                || harmless(letter)
+                || matches!(letter, ';' | '|' | '&' | ')' | '"' | '\'' | '=' | ']' | '}')
+        }
+    };
+    let plain = !text.is_empty()
+        && text.chars().all(harmless)
+        && apart
+        && before != Some('~')
+        && !RESERVED.contains(&text);
+    if plain { text.to_owned() } else { single(text) }
+}
+
+/// Words that are grammar where a command may begin.
+const RESERVED: &[&str] = &[
+    "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
+    "select", "then", "time", "until", "while",
+];
+
+/// A text in single quotes.
+fn single(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
