@@ -1,0 +1,377 @@
+//! Whole runs, with a real journal and real commands.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed expectation is the test's failure"
+)]
+
+use std::sync::Arc;
+
+use flow_model::graph::Graph;
+use flow_model::loader::NoLoader;
+use flow_model::source::Source;
+use flow_model::{compile, diagnostic};
+use flow_runtime::host::{Answers, Host, HostOptions, Report, ReportStatus, StartOptions};
+use flow_runtime::journal::Journal;
+use flow_runtime::run::{Evaluator, Expressions, Happening};
+use flow_runtime::value::Value;
+use serde_json::json;
+
+fn graph(definition: &str) -> Graph {
+    let compiled = compile(Source::new("test.yaml", definition), &NoLoader);
+    let findings: Vec<String> = compiled
+        .findings
+        .iter()
+        .map(|f| diagnostic::text(f, &compiled.sources, diagnostic::Style::Plain))
+        .collect();
+    compiled
+        .into_graph()
+        .unwrap_or_else(|| panic!("{}", findings.join("\n")))
+}
+
+fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
+    Box::new(Expressions::new())
+}
+
+struct Bench {
+    host: Host,
+    runtime: tokio::runtime::Runtime,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(answers: serde_json::Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path().join("journal.db")).unwrap();
+        let mut options = HostOptions::new(journal, directory.path().to_owned(), evaluator);
+        options.people = Arc::new(Answers::new(&Value::from(&answers)).unwrap());
+        Bench {
+            host: Host::new(options),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+            _directory: directory,
+        }
+    }
+
+    fn run(&self, definition: &str, inputs: serde_json::Value) -> Report {
+        let graph = graph(definition);
+        self.runtime.block_on(async {
+            let id = self
+                .host
+                .start(&graph, &Value::from(&inputs), StartOptions::default())
+                .await
+                .unwrap();
+            self.host.drive(id).await.unwrap()
+        })
+    }
+}
+
+fn run(definition: &str) -> Report {
+    Bench::new(json!({})).run(definition, json!({}))
+}
+
+fn completed(definition: &str) -> serde_json::Value {
+    let report = run(definition);
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    report.output.to_json()
+}
+
+fn failed(definition: &str) -> String {
+    let report = run(definition);
+    assert_eq!(report.status, ReportStatus::Failed);
+    report.error.unwrap().message
+}
+
+#[test]
+fn a_command_gives_its_output() {
+    let output = completed(
+        "outputs: {said: '{{ state.said }}'}
+steps:
+  - {type: shell, command: echo hello, output_format: text, output_to: said}
+",
+    );
+    assert_eq!(output, json!({"said": "hello"}));
+}
+
+#[test]
+fn a_value_never_becomes_code_of_the_shell() {
+    let bench = Bench::new(json!({}));
+    let report = bench.run(
+        "inputs: {name: string}
+outputs: {said: '{{ state.said }}'}
+steps:
+  - {type: shell, command: \"printf '%s' {{ inputs.name }}\", output_format: text, output_to: said}
+",
+        json!({"name": "$(echo pwned); `id` 'x' \"y\""}),
+    );
+    assert_eq!(
+        report.output.to_json(),
+        json!({"said": "$(echo pwned); `id` 'x' \"y\""})
+    );
+}
+
+#[test]
+fn loops_branches_and_jumps_go_where_they_say() {
+    let output = completed(
+        "state: {n: 0, seen: []}
+outputs: {n: '{{ state.n }}', seen: '{{ state.seen }}'}
+steps:
+  - id: count
+    type: while
+    if: '{{ state.n < 10 }}'
+    max_iterations: 20
+    steps:
+      - {type: set_state, updates: [{path: n, operation: increment}]}
+      - {type: continue, when: '{{ state.n == 2 }}'}
+      - {type: set_state, updates: [{path: seen, operation: append, value: '{{ state.n }}'}]}
+      - type: condition
+        if: '{{ state.n >= 4 }}'
+        then: [{type: break}]
+",
+    );
+    assert_eq!(output, json!({"n": 4, "seen": [1, 3, 4]}));
+}
+
+#[test]
+fn a_default_bound_fails_the_run_and_an_explicit_one_falls_through() {
+    let definition = |bound: &str| {
+        format!(
+            "state: {{n: 0}}
+outputs: {{n: '{{{{ state.n }}}}'}}
+steps:
+  - type: while
+    if: 'true'
+    {bound}
+    steps:
+      - {{type: set_state, updates: [{{path: n, operation: increment}}]}}
+"
+        )
+    };
+    assert!(failed(&definition("")).contains("has run 100 times"));
+    assert_eq!(completed(&definition("max_iterations: 7")), json!({"n": 7}));
+}
+
+#[test]
+fn foreach_runs_inline_steps_in_order_with_item_and_loop() {
+    let output = completed(
+        "state: {seen: []}
+outputs: {seen: '{{ state.seen }}'}
+steps:
+  - type: foreach
+    items: [a, b, c]
+    steps:
+      - type: set_state
+        updates:
+          - {path: seen, operation: append, value: '{{ item }}{{ loop.iteration }}/{{ loop.length }}'}
+",
+    );
+    assert_eq!(output, json!({"seen": ["a1/3", "b2/3", "c3/3"]}));
+}
+
+#[test]
+fn a_fan_out_gives_results_in_item_order_and_drops_none() {
+    let output = completed(
+        "outputs: {all: '{{ state.all }}'}
+steps:
+  - {type: foreach, items: '{{ range(25) | list }}', task: double, max_parallel: 3, output_to: all}
+tasks:
+  double:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {type: shell, command: 'echo $(( {{ inputs.n }} * 2 ))', output_format: json, output_to: out}
+      - {type: return, value: '{{ state.out }}'}
+",
+    );
+    let doubled: Vec<i64> = (0..25).map(|n| n * 2).collect();
+    assert_eq!(output, json!({"all": doubled}));
+}
+
+#[test]
+fn a_failed_child_fails_its_fan_out_unless_it_may_not() {
+    let definition = |rule: &str| {
+        format!(
+            "outputs: {{all: '{{{{ state.all }}}}'}}
+steps:
+  - {{type: foreach, items: [0, 1, 0], task: exit, output_to: all, on_child_error: {rule}}}
+tasks:
+  exit:
+    inputs: {{code: {{type: integer, required: true}}}}
+    steps:
+      - {{type: shell, command: 'exit {{{{ inputs.code }}}}'}}
+      - {{type: return, value: ok}}
+"
+        )
+    };
+    assert!(failed(&definition("fail")).contains("1 of 3 children"));
+    assert_eq!(
+        completed(&definition("continue")),
+        json!({"all": ["ok", null, "ok"]})
+    );
+}
+
+#[test]
+fn computed_fields_follow_what_they_are_made_from() {
+    let output = completed(
+        "state: {files: [a.rs, b.md]}
+computed:
+  sources: {from: files, transform: \"input.filter(f => f.endsWith('.rs'))\"}
+  count: {from: computed.sources, transform: input.length}
+  report: {from: [sources, count], transform: \"({first: input[0][0], n: input[1]})\"}
+outputs: {report: '{{ state.report }}'}
+steps:
+  - {type: set_state, updates: [{path: files, operation: append, value: c.rs}]}
+",
+    );
+    assert_eq!(output, json!({"report": {"first": "a.rs", "n": 2}}));
+}
+
+#[test]
+fn failures_are_retried_replaced_recorded_or_jumped_from() {
+    let output = completed(
+        "state: {errors: [], note: ''}
+outputs: {errors: '{{ state.errors }}', note: '{{ state.note }}', value: '{{ state.value }}'}
+steps:
+  - {id: replaced, type: shell, command: exit 3, fallback_value: none, output_to: value, output_format: text}
+  - id: recorded
+    type: shell
+    command: exit 4
+    on_error: continue
+    error_state_update: {path: errors, operation: append, value: '{{ error.message }}'}
+  - {id: jumps, type: shell, command: exit 5, on_error: {goto: landed}}
+  - {id: skipped, type: set_state, updates: {note: wrong}}
+  - {id: landed, type: set_state, updates: {note: landed}}
+",
+    );
+    assert_eq!(output["note"], "landed");
+    assert_eq!(output["value"], "none");
+    assert!(
+        output["errors"][0]
+            .as_str()
+            .unwrap()
+            .contains("exit code 4")
+    );
+}
+
+#[test]
+fn a_retry_tries_again_until_it_works() {
+    let output = completed(
+        "outputs: {tries: '{{ state.tries }}'}
+steps:
+  - type: shell
+    command: 'echo x >> tries; test $(wc -l < tries) -ge 3 && wc -l < tries'
+    output_format: json
+    output_to: tries
+    retry: {attempts: 5, delay: 0.001}
+",
+    );
+    assert_eq!(output, json!({"tries": 3}));
+}
+
+#[test]
+fn a_run_waits_for_an_answer_and_goes_on_from_it() {
+    let bench = Bench::new(json!({}));
+    let definition = "outputs: {name: '{{ state.name.input }}'}
+steps:
+  - {id: ask, type: prompt, kind: text, message: Who?, output_to: name, validation: {min_length: 2}}
+";
+    let report = bench.run(definition, json!({}));
+    assert_eq!(report.status, ReportStatus::Waiting);
+    assert_eq!(report.pending[0].node, "ask");
+    let action = report.pending[0].id;
+    let answer = |text: &str| Happening::Completed {
+        action,
+        result: Value::map([("input", Value::text(text))]),
+    };
+    bench.runtime.block_on(async {
+        let refused = bench.host.record(report.run, answer("x")).await;
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("at least 2 characters")
+        );
+        bench.host.record(report.run, answer("Ada")).await.unwrap();
+        let done = bench.host.drive(report.run).await.unwrap();
+        assert_eq!(done.status, ReportStatus::Completed);
+        assert_eq!(done.output.to_json(), json!({"name": "Ada"}));
+    });
+}
+
+#[test]
+fn prepared_answers_are_given_by_step() {
+    let bench = Bench::new(json!({"sure": true, "which": "b"}));
+    let report = bench.run(
+        "outputs: {which: '{{ state.which.selected }}'}
+steps:
+  - {id: sure, type: prompt, kind: confirm, message: Sure?, output_to: sure}
+  - {type: return, when: '{{ not state.sure.confirmed }}'}
+  - {id: which, type: prompt, kind: choice, message: Which?, options: [a, b], output_to: which}
+",
+        json!({}),
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.output.to_json(), json!({"which": "b"}));
+}
+
+#[test]
+fn states_follow_conditions_and_fail_when_none_holds() {
+    let definition = |command: &str| {
+        format!(
+            "initial_state: try
+states:
+  try:
+    action: {{type: shell, command: '{command}', output_to: out}}
+    transitions:
+      - {{condition: {{field_equals: {{exit_code: 0}}}}, next_state: good}}
+      - {{condition: {{field_equals: {{exit_code: 7}}}}, next_state: bad}}
+  good:
+    action: {{type: set_state, updates: {{how: good}}}}
+  bad:
+    action: {{type: set_state, updates: {{how: bad}}}}
+"
+        )
+    };
+    let report = run(&definition("exit 7"));
+    assert_eq!(report.final_state.as_deref(), Some("bad"));
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert!(failed(&definition("exit 1")).contains("no transition"));
+}
+
+#[test]
+fn a_step_that_takes_too_long_is_ended() {
+    let message = failed("steps:\n  - {type: shell, command: sleep 100, timeout: 0.05}\n");
+    assert!(message.contains("in time"), "{message}");
+}
+
+#[test]
+fn needs_state_narrows_at_run_time_too() {
+    let message = failed(
+        "state: {a: 1, secret: 2, key: secret}
+steps:
+  - {type: shell, needs_state: [key], command: 'echo {{ state[state.key] }}'}
+",
+    );
+    assert!(message.contains("state"), "{message}");
+}
+
+#[test]
+fn failure_steps_see_the_error_and_do_not_hide_it() {
+    let bench = Bench::new(json!({}));
+    let report = bench.run(
+        "state: {note: ''}
+on_error:
+  collect_to: errors
+  steps:
+    - {type: set_state, updates: {note: '{{ error.message }}'}}
+steps:
+  - {id: breaks, type: shell, command: 'echo oops >&2; exit 2'}
+",
+        json!({}),
+    );
+    assert_eq!(report.status, ReportStatus::Failed);
+    assert!(report.error.unwrap().message.contains("exit code 2: oops"));
+    let state = report.state.to_json();
+    assert!(state["note"].as_str().unwrap().contains("oops"));
+    assert_eq!(state["errors"].as_array().unwrap().len(), 1);
+}
