@@ -166,9 +166,14 @@ impl<'d> Pass<'_, 'd> {
             ..scope.clone()
         };
         self.writes(&step.error_writes, step, &failing, &mut reads);
+        let written = step.writes.iter().map(|write| write.path.text);
         let after = Scope {
             result: true,
             open: true,
+            local: written
+                .filter_map(|path| static_field(path, scope.dialect))
+                .map(|(_, field)| field)
+                .collect(),
             ..scope
         };
         for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
@@ -562,7 +567,7 @@ impl<'d> Pass<'_, 'd> {
             "env" => self.environment(key, at),
             "error" if scope.error => {}
             "result" if scope.result => {}
-            name if scope.local.contains(&name) => {}
+            name if scope.local.contains(&name) => self.checker.uses.field(scope.space, name),
             name if scope.state && self.space(scope).fields.contains_key(name) => {
                 let key = Some(root.as_str());
                 self.fields(key, None, read, at, scope, reads);
@@ -643,6 +648,9 @@ impl<'d> Pass<'_, 'd> {
             return;
         };
         self.checker.uses.field(scope.space, name);
+        if scope.local.contains(&name) {
+            return;
+        }
         reads.push(FieldRead {
             field: name.to_owned(),
             span: at,
@@ -659,8 +667,7 @@ impl<'d> Pass<'_, 'd> {
         let Some(needs) = scope.needs else {
             return;
         };
-        let allowed = needs.iter().any(|needed| needed.value == name);
-        if !allowed && !scope.local.contains(&name) {
+        if !needs.iter().any(|needed| needed.value == name) {
             self.checker.report(
                 Diagnostic::new(Code::OutsideNeedsState, at)
                     .message(format!(
