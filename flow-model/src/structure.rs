@@ -538,6 +538,7 @@ impl Pass<'_> {
                 self.duplicate(&entry.key, first);
                 continue;
             }
+            let before = self.errors;
             let max = if pattern == Pattern::Free { 500 } else { 64 };
             self.text(
                 name,
@@ -546,7 +547,6 @@ impl Pass<'_> {
                 entry.key.span,
                 &format!("a name under `{what}`"),
             );
-            let before = self.errors;
             self.value(&entry.value, of, name, entry.key.span);
             if self.errors > before {
                 self.out.lost.name(name);
