@@ -267,7 +267,10 @@ impl Pass<'_> {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| canonical(found) == key.name || covers(found, key));
+                .any(|found| {
+                    let names = [found.name, canonical(found)];
+                    names.contains(&key.name) || covers(found, key)
+                });
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
@@ -362,6 +365,10 @@ impl Pass<'_> {
     }
 
     fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
+        let meaning = match key.doc {
+            "" => String::new(),
+            doc => format!(": {}", lower_first(doc)),
+        };
         self.report(
             Diagnostic::new(Code::MissingKey, at)
                 .message(format!(
@@ -370,7 +377,7 @@ impl Pass<'_> {
                     record.noun()
                 ))
                 .label(format!("no `{}` here", key.name))
-                .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
+                .help(format!("add `{}`{meaning}", key.name)),
         );
     }
 
