@@ -230,7 +230,10 @@ impl<'d> Checker<'d> {
                 if let Some(earlier) = earlier {
                     finding = finding.related(self.line(earlier.span), "this one");
                 } else if let Some(target) = &exits.on_timeout {
-                    finding = finding.related(target.span, "`on_timeout` comes first");
+                    finding = finding
+                        .label("`on_timeout` always comes first")
+                        .related(target.span, "here")
+                        .help("keep one of the two");
                 }
                 self.report(finding);
             }
