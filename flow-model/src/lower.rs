@@ -713,6 +713,7 @@ impl Linker<'_, '_> {
         let empty = Exits {
             transitions: Vec::new(),
             on_timeout: None,
+            unread: false,
         };
         let exits = step.exits.as_ref().unwrap_or(&empty);
         let mut edges = Vec::new();

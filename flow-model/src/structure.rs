@@ -26,6 +26,7 @@ pub(crate) struct Structure {
 pub(crate) struct Lost {
     names: HashSet<String>,
     texts: Vec<String>,
+    import: bool,
 }
 
 impl Lost {
@@ -39,35 +40,48 @@ impl Lost {
         self.texts.push(text.to_owned());
     }
 
+    /// A whole file that could not be read, which may have declared anything.
+    pub(crate) fn import(&mut self) {
+        self.import = true;
+    }
+
     /// Whether what could not be read may have declared or used a name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.names.contains(name) || self.texts.iter().any(|text| text.contains(name))
+        self.names.contains(name) || self.texts.iter().any(|text| has_word(text, name))
+    }
+
+    /// Whether a file that could not be read may have declared a name that files share.
+    pub(crate) fn may_declare(&self, name: &str) -> bool {
+        self.import || self.mentions(name)
     }
 
     pub(crate) fn append(&mut self, other: Lost) {
         self.names.extend(other.names);
         self.texts.extend(other.texts);
+        self.import |= other.import;
     }
 
-    /// Everything below a value that declares a name.
-    fn declarations(&mut self, entries: &[Entry]) {
+    /// Everything that a step declares or uses, with all that is inside it.
+    fn step(&mut self, entries: &[Entry]) {
         for entry in entries {
-            match entry.key.value.as_str() {
-                "id" | "output_to" | "path" | "name" => {
-                    if let Some(text) = entry.value.as_str() {
-                        self.text(text);
-                    }
-                }
-                "updates" => {
-                    for inner in entry.value.entries().unwrap_or_default() {
-                        self.name(&inner.key.value);
+            match (entry.key.value.as_str(), &entry.value.value) {
+                (
+                    "id" | "output_to" | "path" | "name" | "task" | "sub_agent_task" | "target"
+                    | "goto" | "if" | "condition" | "when" | "items" | "collect_to" | "next_state"
+                    | "on_timeout",
+                    Value::Str(scalar),
+                ) => self.text(&scalar.text),
+                (_, Value::Str(scalar)) if scalar.text.contains("{{") => self.text(&scalar.text),
+                ("updates", Value::Map(updates)) => {
+                    for update in updates {
+                        self.name(&update.key.value);
                     }
                 }
                 _ => {}
             }
-            self.declarations(entry.value.entries().unwrap_or_default());
+            self.step(entry.value.entries().unwrap_or_default());
             for item in entry.value.items().unwrap_or_default() {
-                self.declarations(item.entries().unwrap_or_default());
+                self.step(item.entries().unwrap_or_default());
             }
         }
     }
@@ -229,6 +243,7 @@ impl Pass<'_> {
 
     /// Keys of a map: known, given once, not in conflict, all there.
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        let errors = self.errors;
         let mut seen = Seen::default();
         let mut meant: Vec<String> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -247,7 +262,6 @@ impl Pass<'_> {
                 }
                 continue;
             };
-            self.spelling(&entry.key, key, record);
             if let Some(other) = other_spelling(&entries[..index], key, record) {
                 self.report(
                     Diagnostic::new(Code::Conflict, entry.key.span)
@@ -259,18 +273,17 @@ impl Pass<'_> {
                         .related(other.span, "the first spelling")
                         .help("keep one of them"),
                 );
+                self.speaks(name);
                 continue;
             }
+            self.spelling(&entry.key, key, record);
             self.value(&entry.value, key.ty, name, entry.key.span);
         }
         for key in record.all_keys().filter(|key| key.required) {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| {
-                    let names = [found.name, canonical(found)];
-                    names.contains(&key.name) || covers(found, key)
-                });
+                .any(|found| stands_for(found, key));
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
@@ -284,6 +297,15 @@ impl Pass<'_> {
         }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
+            let next = entries.iter().find(|e| e.key.value == "next_state");
+            if self.errors > errors
+                && let Some(next) = next.and_then(|entry| entry.value.as_str())
+            {
+                self.out.lost.name(next);
+            }
+        }
+        if std::ptr::eq(record, &grammar::STATE) && !acts(entries) {
+            self.out.lost.step(entries);
         }
         if std::ptr::eq(record, &grammar::CONDITION_MAP) && entries.len() > 1 {
             self.judged_alone(entries);
@@ -403,11 +425,7 @@ impl Pass<'_> {
             );
         let candidates = canonical_first.map(|k| k.name);
         let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
-            .message(format!(
-                "{} has no key `{}`",
-                article(&record.noun()),
-                key.value
-            ))
+            .message(format!("{} has no key `{}`", article(record), key.value))
             .label("unknown key")
             .suggest(&key.value, candidates);
         if key.value == "<<" {
@@ -645,7 +663,7 @@ impl Pass<'_> {
             );
         }
         let Some(step) = self.step_type(entries, at) else {
-            self.out.lost.declarations(entries);
+            self.out.lost.step(entries);
             return;
         };
         self.speaks(step.word);
@@ -700,10 +718,9 @@ impl Pass<'_> {
             }
             None => entries,
         };
-        let before = self.errors;
         self.record(entries, step.record, at);
-        if self.errors > before {
-            self.out.lost.declarations(entries);
+        if !readable(entries, step.record) {
+            self.out.lost.step(entries);
         }
     }
 
@@ -846,6 +863,46 @@ fn canonical(key: &'static Key) -> &'static str {
     }
 }
 
+/// Whether a key that is given makes a required one unnecessary.
+fn stands_for(found: &'static Key, key: &Key) -> bool {
+    [found.name, canonical(found)].contains(&key.name) || covers(found, key)
+}
+
+/// Whether everything is there that the reader needs to make a step of this.
+fn readable(entries: &[Entry], record: &'static Record) -> bool {
+    record.all_keys().filter(|key| key.required).all(|key| {
+        entries.iter().any(|entry| {
+            let found = record.find(&entry.key.value);
+            found.is_some_and(|found| stands_for(found, key) && fits(found.ty, &entry.value))
+        })
+    })
+}
+
+/// Whether the reader finds something to do in a state.
+fn acts(state: &[Entry]) -> bool {
+    let action = state.iter().find(|entry| entry.key.value == "action");
+    let Some(entries) = action.and_then(|entry| entry.value.entries()) else {
+        return false;
+    };
+    let word = type_entries(entries)
+        .next()
+        .map(|entry| entry.value.as_str());
+    match word {
+        Some(word) => word
+            .and_then(grammar::step_word)
+            .is_some_and(|step| readable(entries, step.record)),
+        None => readable(entries, &grammar::ACTION),
+    }
+}
+
+/// Whether a text contains a name that does not go on to either side.
+fn has_word(text: &str, name: &str) -> bool {
+    let goes_on = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(at, _)| {
+        !goes_on(text[..at].chars().next_back()) && !goes_on(text[at + name.len()..].chars().next())
+    })
+}
+
 /// Whether another form stands for a required key: `mcp` for `tool`.
 fn covers(found: &'static Key, key: &Key) -> bool {
     matches!(found.instead, Instead::Form(name) if name.split(['`', ' ', '.']).any(|n| n == key.name))
@@ -954,9 +1011,19 @@ fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.join(", ")
 }
 
-fn article(name: &str) -> String {
-    let vowel = name.starts_with(['a', 'e', 'i', 'o', 'u']);
-    format!("{} {name}", if vowel { "an" } else { "a" })
+/// A record with an article; one that is named after its key stands as that key.
+fn article(record: &'static Record) -> String {
+    let name = record.noun();
+    let key = match record.name {
+        "limits" | "config" | "retry" | "mcp" | "computed" => Some(record.name),
+        name if name.contains('_') && record.find("id").is_none() => name.rsplit(' ').next(),
+        _ => None,
+    };
+    match key {
+        Some(key) => format!("`{key}`"),
+        None if name.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {name}"),
+        None => format!("a {name}"),
+    }
 }
 
 fn lower_first(text: &str) -> String {

@@ -249,7 +249,7 @@ impl<'d> Checker<'d> {
     fn task(&mut self, name: &Spanned<String>) {
         let document = self.document;
         let known = || document.tasks.iter().map(|task| task.name.value.as_str());
-        if known().any(|task| task == name.value) || self.lost.mentions(&name.value) {
+        if known().any(|task| task == name.value) || self.lost.may_declare(&name.value) {
             return;
         }
         let mut finding = Diagnostic::new(Code::UnknownTask, name.span)

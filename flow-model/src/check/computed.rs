@@ -93,7 +93,7 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let field = dependency.path[0].to_string();
-            if !space.has(&field) && !self.lost.mentions(&field) {
+            if !space.has(&field) && !self.lost.may_declare(&field) {
                 self.unknown_source(&field, tree.span, computed, space);
             }
             from.push(dependency);

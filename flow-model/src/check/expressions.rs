@@ -680,7 +680,7 @@ impl<'d> Pass<'_, 'd> {
     }
 
     fn unknown_field(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
-        if self.checker.lost.mentions(name) {
+        if self.checker.lost.may_declare(name) {
             return;
         }
         let known: Vec<&str> = self.space(scope).fields.keys().copied().collect();

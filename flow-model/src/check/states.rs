@@ -179,7 +179,7 @@ fn covered(exits: &Exits<'_>) -> Outcomes {
 /// Whether some outcome of a state has nowhere to go, so that the run would fail there.
 pub(super) fn may_fail(step: &Step<'_>) -> bool {
     match &step.exits {
-        Some(exits) => !Outcomes::ALL.is_within(covered(exits)),
+        Some(exits) => exits.unread || !Outcomes::ALL.is_within(covered(exits)),
         None => true,
     }
 }
@@ -243,7 +243,7 @@ impl<'d> Checker<'d> {
         let judged =
             |t: &crate::document::Transition<'_>| matches!(t.condition, Condition::Judged(_));
         // Whoever judges sees the outcome and decides.
-        if exits.transitions.iter().any(judged) {
+        if exits.unread || exits.transitions.iter().any(judged) {
             return;
         }
         if !exits.transitions.is_empty() && open != Outcomes::NONE {
