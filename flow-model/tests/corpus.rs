@@ -162,7 +162,7 @@ fn bad_definitions_have_exactly_the_findings_drawn_beside_them() {
 #[test]
 fn a_definition_that_breaks_one_rule_has_findings_of_that_rule_only() {
     each(&definitions("bad"), |definition| {
-        let (code, _) = definition.stem().split_once('-').unwrap();
+        let code = definition.stem().split('-').next().unwrap();
         let Some(code) = Code::parse(code) else {
             return Ok(());
         };
@@ -203,8 +203,9 @@ fn ten_different_faults_give_ten_findings_in_document_order() {
     assert!(all.len() >= 3);
     each(&all, |definition| {
         let compiled = definition.compile();
-        let codes: BTreeSet<Code> = compiled.findings.iter().map(|f| f.code).collect();
-        let starts: Vec<u32> = compiled.findings.iter().map(|f| f.span.start).collect();
+        let faults = || compiled.findings.iter().filter(|f| f.code != Code::Deprecated);
+        let codes: BTreeSet<Code> = faults().map(|f| f.code).collect();
+        let starts: Vec<u32> = faults().map(|f| f.span.start).collect();
         let right = codes.len() == 10 && starts.len() == 10 && starts.is_sorted_by(|a, b| a < b);
         if right { Ok(()) } else { Err(drawn(&compiled)) }
     });
