@@ -89,7 +89,7 @@ fn shown(text: &str) -> String {
         .map(|c| match c {
             '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap(),
             '\u{7f}' => '␡',
-            '\u{80}'..='\u{9f}' | '\u{feff}' | '\u{2028}' | '\u{2029}' => '␦',
+            '\u{80}'..='\u{9f}' | '\u{feff}' | '\u{2028}'..='\u{202e}' => '␦',
             _ => c,
         })
         .collect()
