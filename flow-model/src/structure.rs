@@ -163,10 +163,7 @@ impl Pass<'_> {
         let mut finding = Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
             .message(format!("{what} takes {expected}, not {}", tree.noun()))
             .label(format!("this is {}", tree.noun()));
-        let quotable = matches!(
-            tree.value,
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Null
-        );
+        let quotable = matches!(tree.value, Value::Bool(_) | Value::Int(_) | Value::Float(_));
         self.lose(tree.span);
         if quotable && expected.contains("text") {
             finding = finding.help("put it in quotes if it is meant as text");
@@ -189,13 +186,18 @@ impl Pass<'_> {
         }
         let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
         match (find("steps"), find("states")) {
-            (Some(steps), Some(states)) => self.report(
-                Diagnostic::new(Code::Conflict, states.key.span)
-                    .message("`steps` and `states` exclude each other")
-                    .label("the second form")
-                    .related(steps.key.span, "the first form")
-                    .help("write the workflow as one of them; call another workflow for the rest"),
-            ),
+            (Some(steps), Some(states)) => {
+                let (steps, states) = (steps.key.span, states.key.span);
+                self.report(
+                    Diagnostic::new(Code::Conflict, steps.max(states))
+                        .message("`steps` and `states` exclude each other")
+                        .label("the second form")
+                        .related(steps.min(states), "the first form")
+                        .help(
+                            "write the workflow as one of them; call another workflow for the rest",
+                        ),
+                );
+            }
             (None, Some(states)) => {
                 if !matches!(find("initial_state"), Some(e) if e.value.entries().is_none()) {
                     self.report(
@@ -245,7 +247,7 @@ impl Pass<'_> {
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
         let errors = self.errors;
         let mut seen = Seen::default();
-        let mut meant: Vec<String> = Vec::new();
+        let mut meant: Vec<&'static str> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.key.value.as_str();
             if let Some(first) = seen.before(entry) {
@@ -257,7 +259,14 @@ impl Pass<'_> {
                     Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
                     None => {
                         self.lose(entry.value.span);
-                        meant.extend(self.unknown_key(&entry.key, record));
+                        let near = self.unknown_key(&entry.key, record);
+                        // What stands under a misspelt key has faults of its own.
+                        if let Some(key) = near
+                            && fits(key.ty, &entry.value)
+                        {
+                            self.value(&entry.value, key.ty, key.name, entry.key.span);
+                        }
+                        meant.extend(near.map(canonical));
                     }
                 }
                 continue;
@@ -284,15 +293,11 @@ impl Pass<'_> {
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
                 .any(|found| stands_for(found, key));
-            if !given && !meant.iter().any(|name| name == key.name) {
+            if !given && !meant.contains(&key.name) {
                 self.missing(key, record, at);
             }
         }
-        if !record
-            .one_of
-            .iter()
-            .any(|name| meant.iter().any(|m| m == name))
-        {
+        if !record.one_of.iter().any(|name| meant.contains(name)) {
             self.one_of(entries, record, at);
         }
         if std::ptr::eq(record, &grammar::TRANSITION) {
@@ -414,7 +419,11 @@ impl Pass<'_> {
     }
 
     /// Reports a key and says which one it probably is.
-    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) -> Option<String> {
+    fn unknown_key(
+        &mut self,
+        key: &Spanned<String>,
+        record: &'static Record,
+    ) -> Option<&'static Key> {
         let canonical_first = record
             .all_keys()
             .filter(|k| k.instead == Instead::Canonical)
@@ -438,8 +447,7 @@ impl Pass<'_> {
             self.out.lost.name(near);
         }
         self.report(finding);
-        let meant = record.find(near.as_deref()?)?;
-        Some(canonical(meant).to_owned())
+        record.find(near.as_deref()?)
     }
 
     /// The source of something that the reader will not see.
@@ -486,17 +494,23 @@ impl Pass<'_> {
                 }
             }
             Type::Int(min, max) if let Some(number) = whole(tree) => {
-                self.bounds(
-                    number as f64,
-                    *min as f64,
-                    *max as f64,
-                    tree.span,
-                    &said(),
-                    "",
-                );
+                self.bounds(number, *min as f64, *max as f64, tree.span, &said(), "");
             }
             Type::Number(min, max) if let Some(number) = number(tree) => {
                 self.bounds(number, *min, *max, tree.span, &said(), "");
+            }
+            Type::Duration(..) if duration(tree).is_none() && tree.as_str().is_some() => {
+                self.lose(tree.span);
+                self.report(
+                    Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
+                        .message(format!(
+                            "{} cannot be `{}`",
+                            said(),
+                            tree.as_str().unwrap_or_default()
+                        ))
+                        .label("not a duration")
+                        .help("give seconds, or text such as `500ms`, `30s`, `5m`, `1h`"),
+                );
             }
             Type::Duration(min, max) if let Some(seconds) = duration(tree) => {
                 self.bounds(seconds, *min, *max, tree.span, &said(), " s");
@@ -613,7 +627,10 @@ impl Pass<'_> {
 
     fn bounds(&mut self, value: f64, min: f64, max: f64, span: Span, what: &str, unit: &str) {
         if value.is_nan() || value < min || value > max {
-            let range = match (min.is_finite(), max.is_finite() && max < i64::MAX as f64) {
+            let bounded = max.is_finite() && (max < i64::MAX as f64 || value > max);
+            let max = plain(max);
+            let value = plain(value);
+            let range = match (min.is_finite(), bounded) {
                 (true, true) => format!("between {min} and {max}{unit}"),
                 (true, false) => format!("at least {min}{unit}"),
                 (false, true) => format!("at most {max}{unit}"),
@@ -729,6 +746,15 @@ impl Pass<'_> {
             return prompt.value.as_str().and_then(grammar::step_word);
         }
         let Some(entry) = type_entries(entries).next() else {
+            if let Some(merge) = entries.iter().find(|entry| entry.key.value == "<<") {
+                self.report(
+                    Diagnostic::new(Code::UnknownKey, merge.key.span)
+                        .message("a step has no key `<<`")
+                        .label("unknown key")
+                        .help("YAML 1.2 has no merge keys; write the keys out"),
+                );
+                return None;
+            }
             let mut finding = Diagnostic::new(Code::MissingKey, at)
                 .message("`type` is missing in this step")
                 .label("no `type` here");
@@ -946,11 +972,17 @@ fn fits(ty: &'static Type, tree: &Tree) -> bool {
     }
 }
 
-fn whole(tree: &Tree) -> Option<i64> {
-    match tree.value {
-        Value::Int(value) => Some(value),
-        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
-        _ => None,
+/// A number without a fraction; one beyond all integers is still whole, and out of limits.
+fn whole(tree: &Tree) -> Option<f64> {
+    number(tree).filter(|value| value.fract() == 0.0)
+}
+
+/// A number as people write it: short, however large it is.
+fn plain(value: f64) -> String {
+    if value.is_finite() && value.abs() >= 1e15 {
+        format!("{value:e}")
+    } else {
+        value.to_string()
     }
 }
 
