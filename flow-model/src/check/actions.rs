@@ -528,7 +528,12 @@ impl<'d> Checker<'d> {
             }
             Value::Map(entries) => {
                 for entry in entries {
-                    self.secrets(&entry.value, &entry.key.value);
+                    // A default or a value is named by what it belongs to.
+                    let own = match entry.key.value.as_str() {
+                        "default" | "value" => key,
+                        own => own,
+                    };
+                    self.secrets(&entry.value, own);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
