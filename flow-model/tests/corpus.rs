@@ -208,7 +208,12 @@ fn ten_different_faults_give_ten_findings_in_document_order() {
     assert!(all.len() >= 3);
     each(&all, |definition| {
         let compiled = definition.compile();
-        let faults = || compiled.findings.iter().filter(|f| f.code != Code::Deprecated);
+        let faults = || {
+            compiled
+                .findings
+                .iter()
+                .filter(|f| f.code != Code::Deprecated)
+        };
         let codes: BTreeSet<Code> = faults().map(|f| f.code).collect();
         let starts: Vec<u32> = faults().map(|f| f.span.start).collect();
         let right = codes.len() == 10 && starts.len() == 10 && starts.is_sorted_by(|a, b| a < b);
