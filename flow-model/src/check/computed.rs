@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Checker;
+use super::expressions::segments;
 use super::scope::spaces;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::Computed;
@@ -30,6 +31,7 @@ impl<'d> Checker<'d> {
             if let Some(tree) = computed.transform {
                 let found = expression::transform(tree.as_str().unwrap_or_default());
                 self.javascript_faults(&found.analysis.faults, tree);
+                self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
             } else if let Some(tree) = computed.value {
                 let text = tree.as_str().unwrap_or_default();
@@ -73,6 +75,28 @@ impl<'d> Checker<'d> {
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault.help.clone();
             self.report(finding);
+        }
+    }
+
+    /// Fields that a transform names with their tier; a bare name may be anything.
+    fn tier_reads(
+        &mut self,
+        reads: &[Read],
+        tree: &'d Tree,
+        computed: &Computed<'d>,
+        space: &super::scope::Space<'d>,
+    ) {
+        for read in reads {
+            let [root, field] = match read.path.as_slice() {
+                [root, field, ..] => [root.as_str(), field.as_str()],
+                _ => continue,
+            };
+            let tier = matches!(root, "raw" | "computed" | "state" | "this");
+            if tier && !space.has(field) && !self.lost.may_declare(field) {
+                let [_, range] = segments(tree.as_str().unwrap_or_default(), read);
+                let at = self.within(tree, &range);
+                self.unknown_source(field, at, computed, space);
+            }
         }
     }
 

@@ -89,6 +89,9 @@ impl<'d> Checker<'d> {
             error: true,
             ..main.clone()
         };
+        if let Some(tree) = document.on_error.collect_to {
+            pass.path_tree(tree, &failing, &mut Reads::new());
+        }
         for step in &document.on_error.steps {
             pass.step(step, &failing);
         }
@@ -523,7 +526,10 @@ impl<'d> Pass<'_, 'd> {
                 self.checker.lost.text(text);
             }
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
-            finding.help = fault.help.clone().or_else(|| known_names(&fault.kind));
+            finding.help = fault
+                .help
+                .clone()
+                .or_else(|| known_names(&fault.kind, scope.dialect));
             finding.suggestion = suggestion;
             self.checker.report(finding);
         }
@@ -749,6 +755,11 @@ impl<'d> Pass<'_, 'd> {
                 let near = near.clone();
                 self.checker.uses.field(scope.space, &near);
             }
+            None if scope.space > 0 && self.spaces[0].has(name) => {
+                finding = finding
+                    .label("the workflow has it, this task has not")
+                    .help("pass it to the task as an input, or say `shares_state: true` there");
+            }
             None => {
                 finding = finding.help("declare it under `state`, or write it with `output_to`")
             }
@@ -903,7 +914,7 @@ struct ReadAt {
 }
 
 /// The ranges of the first and the second name of a read.
-fn segments(text: &str, read: &Read) -> [Range<usize>; 2] {
+pub(super) fn segments(text: &str, read: &Read) -> [Range<usize>; 2] {
     let whole = || read.range.clone();
     let written = text.get(whole()).unwrap_or_default();
     let part = |name: Option<&String>, after: usize| {
@@ -920,8 +931,11 @@ fn segments(text: &str, read: &Read) -> [Range<usize>; 2] {
 }
 
 /// The names there are, when none is near the unknown one.
-fn known_names(kind: &FaultKind) -> Option<String> {
+fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
     let (noun, names) = match kind {
+        FaultKind::UnknownFunction(_) if dialect == Dialect::Js => {
+            ("functions", expression::vocabulary::JS_FUNCTIONS)
+        }
         FaultKind::UnknownFilter(_) => ("filters", expression::vocabulary::FILTERS),
         FaultKind::UnknownFunction(_) => ("functions", expression::vocabulary::FUNCTIONS),
         FaultKind::UnknownTest(_) => ("tests", expression::vocabulary::TESTS),
