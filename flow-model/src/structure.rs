@@ -1014,7 +1014,7 @@ fn describe(ty: &'static Type) -> String {
         Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),
         Type::Millis(..) => "milliseconds".to_owned(),
         Type::Word(words) => format!("one of {}", quoted(words.iter().copied())),
-        Type::List(of, _) if matches!(of, Type::Step) => "a list of steps".to_owned(),
+        Type::List(Type::Step, _) => "a list of steps".to_owned(),
         Type::List(..) => "a list".to_owned(),
         Type::Map(..) | Type::Record(_) => "a map".to_owned(),
         Type::Step | Type::ActionStep => "a step, which is a map with `type:`".to_owned(),
