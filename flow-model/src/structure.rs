@@ -300,6 +300,7 @@ impl Pass<'_> {
         if !record.one_of.iter().any(|name| meant.contains(name)) {
             self.one_of(entries, record, at);
         }
+        self.without_effect(entries, record);
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
             let next = entries.iter().find(|e| e.key.value == "next_state");
@@ -351,6 +352,59 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
+        }
+    }
+
+    /// Keys about a case that this step or field does not have.
+    fn without_effect(&mut self, entries: &[Entry], record: &'static Record) {
+        let text = |name: &str| {
+            let entry = entries.iter().find(|e| e.key.value == name);
+            entry.and_then(|entry| entry.value.as_str())
+        };
+        let has = |name: &str| entries.iter().any(|entry| entry.key.value == name);
+        let (idle, why): (&[&str], &str) =
+            if std::ptr::eq(record, &grammar::FOREACH_STEP) && (has("steps") || has("body")) {
+                let idle = &[
+                    "agent",
+                    "max_parallel",
+                    "on_child_error",
+                    "on_sub_agent_error",
+                    "max_retries",
+                    "collect_to",
+                    "prompt",
+                    "sub_agent_prompt_override",
+                ];
+                (
+                    idle,
+                    "inline steps run one after another in the enclosing scope",
+                )
+            } else if std::ptr::eq(record, &grammar::COMPUTED)
+                && text("on_error") != Some("use_fallback")
+            {
+                (&["fallback"], "it is used with `on_error: use_fallback`")
+            } else if std::ptr::eq(record, &grammar::PROMPT_STEP) {
+                match text("kind") {
+                    Some("info" | "confirm") => (
+                        &["options", "choices", "validation"],
+                        "this kind asks for neither",
+                    ),
+                    Some("text") => (&["options", "choices"], "a text is not chosen"),
+                    Some("choice") => (&["validation"], "a choice is one of its options"),
+                    _ => (&[], ""),
+                }
+            } else {
+                (&[], "")
+            };
+        for entry in entries
+            .iter()
+            .filter(|e| idle.contains(&e.key.value.as_str()))
+        {
+            self.report(
+                Diagnostic::new(Code::NoEffect, entry.key.span)
+                    .message(format!("`{}` has no effect here: {why}", entry.key.value))
+                    .label("changes nothing")
+                    .help("drop it"),
+            );
         }
     }
 

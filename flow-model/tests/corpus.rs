@@ -341,10 +341,7 @@ fn read(definition: &Definition) -> Compiled {
         Ok(source) => compile(source, &Folder),
         Err(unreadable) => {
             let (source, finding) = *unreadable;
-            // Whatever stands before the fault is still there to point into.
-            let mut compiled = compile(source, &Folder);
-            compiled.findings = vec![finding];
-            compiled
+            Compiled::refused(source, finding)
         }
     }
 }
@@ -377,7 +374,7 @@ fn a_text_beyond_the_limit_is_refused_before_it_is_parsed() {
     assert!(text.len() > 49 * MAX_BYTES);
     let (code, message) = only(text);
     assert_eq!(code, Code::TooLarge);
-    assert!(message.contains("at most 1048576"), "{message}");
+    assert!(message.contains("more than 1048576 bytes"), "{message}");
 }
 
 #[test]

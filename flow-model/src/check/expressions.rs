@@ -221,8 +221,14 @@ impl<'d> Pass<'_, 'd> {
             pass.tree(tree, role, scope, reads);
         };
         match &step.act {
-            Act::Condition { test, .. } | Act::While { test, .. } => {
-                see(self, test, Role::Condition);
+            Act::Condition { test, .. } => see(self, test, Role::Condition),
+            Act::While { test, .. } => {
+                // The test is evaluated once per iteration, when the loop is there already.
+                let inside = Scope {
+                    looped: true,
+                    ..scope.clone()
+                };
+                self.tree(test, Role::Condition, &inside, reads);
             }
             Act::Loop { items, .. } => {
                 see(self, items, Role::Items);
@@ -299,8 +305,17 @@ impl<'d> Pass<'_, 'd> {
                 }
             }
             Act::Wait { duration, message } => {
-                if crate::structure::duration(duration).is_none() {
-                    see(self, duration, Role::Condition);
+                match crate::structure::duration(duration) {
+                    None => see(self, duration, Role::Condition),
+                    // A number has been held against its limits already.
+                    Some(seconds) if seconds > MAX_WAIT && duration.as_str().is_some() => {
+                        self.checker.report(
+                            Diagnostic::new(Code::OutOfLimits, duration.span)
+                                .message("a wait takes at most 30 days")
+                                .label("more than 30 days"),
+                        )
+                    }
+                    Some(_) => {}
                 }
                 if let Some(message) = message {
                     see(self, message, Role::Template);
@@ -646,7 +661,7 @@ impl<'d> Pass<'_, 'd> {
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, false);
     }
 
     fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
@@ -672,7 +687,7 @@ impl<'d> Pass<'_, 'd> {
             }
             None => finding = finding.help("declare it under `inputs`"),
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn fields(
@@ -764,7 +779,7 @@ impl<'d> Pass<'_, 'd> {
                 finding = finding.help("declare it under `state`, or write it with `output_to`")
             }
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
@@ -777,7 +792,7 @@ impl<'d> Pass<'_, 'd> {
             if finding.suggestion.is_none() {
                 finding = finding.help(format!("it has `{}`", known.join("`, `")));
             }
-            self.checker.report(finding);
+            self.checker.report_in_path(finding, key, true);
         }
     }
 
@@ -798,7 +813,7 @@ impl<'d> Pass<'_, 'd> {
         if finding.suggestion.is_none() {
             finding = finding.help("declare it under `arguments`");
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, key, true);
     }
 
     /// `items` that is known not to be a list.
@@ -944,6 +959,8 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
     Some(format!("the {noun} are `{}`", names.join("`, `")))
 }
 
+/// Seconds that a `wait` may take.
+const MAX_WAIT: f64 = 30.0 * 86_400.0;
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 

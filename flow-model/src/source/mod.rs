@@ -1,4 +1,8 @@
 //! Source text to a tree in which every key and value knows where it stands.
+#![allow(
+    clippy::result_large_err,
+    reason = "reading stops at its one finding, so its size is paid once"
+)]
 
 mod json;
 mod locate;
@@ -82,6 +86,7 @@ pub struct Source {
     text: String,
     line_starts: Vec<usize>,
     origin: Origin,
+    title: Option<String>,
 }
 
 /// How a source came to be.
@@ -141,7 +146,15 @@ impl Source {
             text,
             line_starts,
             origin,
+            title: None,
         }
+    }
+
+    /// The same, found by another name than its file's: `a:b` for `a/b.yaml`.
+    #[must_use]
+    pub fn titled(mut self, name: impl Into<String>) -> Self {
+        self.title = Some(name.into());
+        self
     }
 
     /// What findings call it.
@@ -162,9 +175,13 @@ impl Source {
         self.origin
     }
 
-    /// The name of the file without directories and extension: a workflow's name when it has none.
+    /// What it is found by, else the name of the file without directories and extension: a
+    /// workflow's name when it has none.
     #[must_use]
     pub fn stem(&self) -> &str {
+        if let Some(title) = &self.title {
+            return title;
+        }
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
         match file.rsplit_once('.') {
             Some((stem, "yaml" | "yml" | "json")) => stem,
@@ -357,10 +374,7 @@ pub(crate) fn parse(source: &Source, file: FileId) -> Result<Tree, Diagnostic> {
     if text.len() > MAX_BYTES {
         let whole = Span::new(file, 0..0);
         return Err(Diagnostic::new(Code::TooLarge, whole)
-            .message(format!(
-                "the definition has {} bytes; at most {MAX_BYTES} are read",
-                text.len()
-            ))
+            .message(format!("the definition has more than {MAX_BYTES} bytes"))
             .help("split it: move tasks into files of their own and list them under `imports`"));
     }
     // A text that is JSON throughout is read as JSON, whose tabs and surrogate pairs YAML refuses.

@@ -235,8 +235,13 @@ impl Builder<'_> {
                 .label("YAML indents with spaces only")
                 .help("replace the tab with spaces");
         }
+        let here = Span::new(self.file, at..at + width);
+        // The scanner reads ahead of the events, and has a limit of its own.
+        if error.info() == "recursion limit exceeded" {
+            return too_deep(here);
+        }
         let (message, help) = explain(error.info(), rest);
-        Diagnostic::new(Code::Syntax, Span::new(self.file, at..at + width))
+        Diagnostic::new(Code::Syntax, here)
             .message(message)
             .help(help)
     }
