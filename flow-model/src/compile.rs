@@ -200,8 +200,7 @@ impl Units<'_> {
                         .label(reason)
                         .help("imports are relative to the file they stand in"),
                 );
-                // What it would have brought is unknown now.
-                self.lost.text(&import.value);
+                self.lost.import();
                 return;
             }
         };

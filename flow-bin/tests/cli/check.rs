@@ -143,7 +143,7 @@ tasks:
         ("F060", "lots"),
         ("F013", "shel\n"),
         ("F006", "comand"),
-        ("F050", "inputs.retires"),
+        ("F050", "retires"),
         ("F043", "uper"),
         ("F040", "+ }}"),
         ("F061", "type: prompt"),
@@ -162,7 +162,7 @@ tasks:
         assert!(found.contains(&place), "{place:?}: {value:#}");
     }
     let retires = &value["diagnostics"][4];
-    assert_eq!(retires["suggestion"], "inputs.retries");
+    assert_eq!(retires["suggestion"], "retries");
     let errors = found.iter().filter(|(code, ..)| code.as_str() < "F100");
     assert_eq!(errors.count(), expected.len(), "{value:#}");
 }

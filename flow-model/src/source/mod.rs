@@ -189,6 +189,15 @@ impl Source {
         }
     }
 
+    /// The text as a tree.
+    ///
+    /// # Errors
+    ///
+    /// The one finding that stopped the reading.
+    pub fn tree(&self) -> Result<Tree, Box<Diagnostic>> {
+        parse(self, FileId(0)).map_err(Box::new)
+    }
+
     /// The line and column of a byte.
     #[must_use]
     pub fn position(&self, byte: usize) -> Position {
