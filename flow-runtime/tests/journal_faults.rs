@@ -163,6 +163,26 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
+fn a_journal_that_was_hardly_made_is_made_again() {
+    let (_dir, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "").unwrap();
+    let journal = Journal::open(&path).unwrap();
+    start(&journal, 1);
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn processes_that_open_a_new_journal_at_once_all_succeed() {
+    let (_dir, path) = place();
+    let others: Vec<_> = (0..6).map(|_| Other::start("open", &path)).collect();
+    for mut other in others {
+        other.expect("opened");
+        other.end();
+    }
+}
+
+#[test]
 fn a_damaged_header_is_an_error() {
     let (_dir, path) = place();
     filled(&path);
@@ -340,12 +360,23 @@ fn a_journal_that_was_deleted_takes_no_more_writes() {
 }
 
 #[test]
+fn a_process_that_never_finishes_opening_is_not_waited_for_without_end() {
+    let (_dir, path) = place();
+    drop(Journal::open(&path).unwrap());
+    let gate = fs::File::open(path.with_file_name("locks/.open")).unwrap();
+    gate.lock().unwrap();
+    let hasty = Options::new().busy_timeout(Duration::from_millis(30));
+    let error = hasty.open(&path).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+}
+
+#[test]
 fn an_unreadable_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal.db");
     drop(Journal::open(&path).unwrap());
     if fs::metadata(&path).unwrap().uid() != 0 {
-        fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
         let error = Journal::open(&path).unwrap_err();
         assert!(matches!(error, Error::Denied { .. }), "{error}");
         return;

@@ -66,7 +66,7 @@ fn child() {
             let mut up = [0; 3];
             child.stdout.take().unwrap().read_exact(&mut up).unwrap();
             say(child.id());
-            pause();
+            child.wait().unwrap();
         }
         other => panic!("{other}"),
     }

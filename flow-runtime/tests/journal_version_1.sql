@@ -59,7 +59,7 @@ CREATE TABLE processes (
 INSERT INTO definitions VALUES
     (x'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', CAST('abc' AS BLOB));
 INSERT INTO runs VALUES
-    (1, 'r-01kdvqhs0000000007', 'hello',
+    (1, 'r-01kdvdna0000000007', 'hello',
      x'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
      'waiting', 1767225600000, 1767225600009, NULL, 'an answer', NULL, NULL);
 INSERT INTO workflows VALUES ('hello', 1, 0, 1767225600000);
