@@ -4,6 +4,9 @@
 mod journal_support;
 
 use std::collections::HashMap;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use flow_runtime::journal::{Error, Journal, ProcessGroup, RunId};
@@ -52,6 +55,18 @@ fn child() {
             let _lock = journal.lock(id(1)).unwrap();
             say("held");
             pause();
+        }
+        "leave a group" => {
+            let mut command = Command::new("sh");
+            command.args(["-c", "sleep 1000 & echo up; wait"]);
+            command.process_group(0).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let group = ProcessGroup::led_by(child.id());
+            journal.record_process(id(1), "a", 1, group).wait().unwrap();
+            let mut up = [0; 3];
+            child.stdout.take().unwrap().read_exact(&mut up).unwrap();
+            say(child.id());
+            child.wait().unwrap();
         }
         other => panic!("{other}"),
     }
@@ -108,7 +123,9 @@ fn processes_that_write_at_once_lose_nothing() {
 fn what_a_killed_process_was_answered_is_there() {
     let (_dir, path) = place();
     let journal = Journal::open(&path).unwrap();
-    (1..=3).for_each(|n| drop(start(&journal, n)));
+    for n in 1..=3 {
+        start(&journal, n);
+    }
     drop(journal);
     for round in 0..6 {
         let mut other = Other::start("append for ever", &path);
@@ -157,18 +174,33 @@ fn the_lock_of_a_run_ends_with_its_process() {
 }
 
 #[test]
-fn a_group_that_a_dead_host_left_is_found() {
+fn a_group_that_a_dead_host_left_is_found_and_can_be_ended() {
+    if !std::path::Path::new("/proc/self/stat").exists() {
+        println!("skipped: this system has no /proc");
+        return;
+    }
     let (_dir, path) = place();
     let journal = Journal::open(&path).unwrap();
     let run = start(&journal, 1);
-    let mut other = Other::start("hold the lock", &path);
-    other.expect("held");
-    let group = ProcessGroup::led_by(other.pid());
-    journal.record_process(run, "a", 1, group).wait().unwrap();
-    drop(journal);
-    let journal = Journal::open(&path).unwrap();
-    let orphans = journal.orphans(run).unwrap();
-    assert_eq!(orphans[0].group.pgid, other.pid());
+    let mut other = Other::start("leave a group", &path);
+    let leader: u32 = other.hear().unwrap().parse().unwrap();
     other.kill();
-    assert_eq!(orphans[0].group.members(), Vec::<u32>::new());
+    let orphans = journal.orphans(run).unwrap();
+    assert_eq!(orphans.len(), 1);
+    let members = orphans[0].group.members();
+    assert!(
+        members.contains(&leader) && members.len() == 2,
+        "{members:?}"
+    );
+    let pids = members.iter().map(u32::to_string);
+    let killed = Command::new("kill").arg("-9").args(pids).status().unwrap();
+    assert!(killed.success());
+    while !orphans[0].group.members().is_empty() {
+        thread::yield_now();
+    }
+    journal
+        .forget_process(run, &orphans[0].action)
+        .wait()
+        .unwrap();
+    assert_eq!(journal.orphans(run).unwrap(), []);
 }

@@ -317,6 +317,63 @@ mod tests {
     }
 
     #[test]
+    fn any_json_comes_back_whatever_the_threshold() {
+        let mut seed = 1;
+        for _ in 0..300 {
+            let mut text = String::new();
+            write_json(&mut seed, 5, &mut text);
+            let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
+            for threshold in [65, 100, 400] {
+                let stored = split(text.clone().into_bytes(), threshold).unwrap();
+                let back = back(stored).unwrap();
+                assert_eq!(back, text.as_bytes());
+                assert_eq!(
+                    serde_json::from_slice::<serde_json::Value>(&back).unwrap(),
+                    parsed
+                );
+            }
+        }
+    }
+
+    /// A number below `limit`, the same for the same seed.
+    fn pick(seed: &mut u64, limit: u64) -> u64 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*seed >> 33) % limit
+    }
+
+    fn write_json(seed: &mut u64, depth: u64, out: &mut String) {
+        let kinds = if depth == 0 { 3 } else { 5 };
+        let kind = pick(seed, kinds);
+        match kind {
+            0 => out.push_str(["null", "true", "-1.50e3", "0"][pick(seed, 4) as usize]),
+            1 | 2 => write_string(seed, out),
+            _ => {
+                out.push(if kind == 3 { '[' } else { '{' });
+                for n in 0..pick(seed, 8) {
+                    out.push_str(if n > 0 { "," } else { "" });
+                    out.push_str(["", " ", "\n\t", "\r "][pick(seed, 4) as usize]);
+                    if kind == 4 {
+                        write_string(seed, out);
+                        out.push_str([":", " : "][pick(seed, 2) as usize]);
+                    }
+                    write_json(seed, depth - 1, out);
+                }
+                out.push(if kind == 3 { ']' } else { '}' });
+            }
+        }
+    }
+
+    fn write_string(seed: &mut u64, out: &mut String) {
+        let parts = ["a", "\\\"", "\\\\", "{", "]", "é", "\\u0001", ",", ":", "𝕏"];
+        out.push('"');
+        let length = [3, 30, 300][pick(seed, 3) as usize];
+        for _ in 0..pick(seed, length) {
+            out.push_str(parts[pick(seed, parts.len() as u64) as usize]);
+        }
+        out.push('"');
+    }
+
+    #[test]
     fn a_changed_value_is_noticed() {
         let text = format!("[\"{}\"]", "x".repeat(300));
         let change = |edit: fn(&mut Stored)| {

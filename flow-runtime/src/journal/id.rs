@@ -24,8 +24,8 @@ const LENGTH: u32 = TIME + RANDOM;
 /// let early = RunId::new(1_767_225_600_000, 7);
 /// let late = RunId::new(1_767_225_600_001, 3);
 /// assert!(early < late && early.to_string() < late.to_string());
-/// assert_eq!(early.to_string(), "r-01kdvqhs0000000007");
-/// assert_eq!("r-01kdvqhs0000000007".parse::<RunId>()?, early);
+/// assert_eq!(early.to_string(), "r-01kdvdna0000000007");
+/// assert_eq!("r-01kdvdna0000000007".parse::<RunId>()?, early);
 /// # Ok::<(), flow_runtime::journal::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::store::private_file;
+use super::store::{private_dir, private_file};
 use super::{Error, Journal, RunId};
 
 /// The right to act on a run. It ends when this is dropped or the process dies, however it dies.
@@ -26,13 +26,17 @@ impl Journal {
     /// [`Error::Held`] at once when someone has it; those of writing to the directory `locks`
     /// beside the journal.
     pub fn lock(&self, run: RunId) -> Result<RunLock, Error> {
+        private_dir(&self.lock_dir())?;
         RunLock::acquire(&self.lock_file(run), run)
+    }
+
+    fn lock_dir(&self) -> PathBuf {
+        self.store.path().with_file_name("locks")
     }
 
     /// Where the lock of a run is.
     pub(super) fn lock_file(&self, run: RunId) -> PathBuf {
-        let dir = self.store.path().with_file_name("locks");
-        dir.join(run.to_string())
+        self.lock_dir().join(run.to_string())
     }
 }
 

@@ -1,10 +1,12 @@
 //! The file of a journal: how it is made, opened and looked after.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -35,7 +37,7 @@ impl Store {
         // it is being made, and closing it then would drop the locks SQLite holds on it.
         let gate = lock_dir.join(".open");
         let gate_file = private_file(&gate).map_err(|error| Error::io(&gate, error))?;
-        gate_file.lock().map_err(|error| Error::io(&gate, error))?;
+        wait_for(&gate_file, &path, options.busy_timeout)?;
 
         make(&path)?;
         let mut store = Store {
@@ -197,6 +199,24 @@ impl Store {
     }
 }
 
+/// Takes a lock, or gives up when it takes too long.
+fn wait_for(gate: &File, journal: &Path, patience: Duration) -> Result<(), Error> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match gate.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(Error::io(journal, error)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(Error::Locked {
+                    path: journal.to_owned(),
+                    waited: patience,
+                });
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 /// The journal's path with its directory made and its links followed.
 fn place(path: &Path) -> Result<PathBuf, Error> {
     let Some(name) = path.file_name() else {
@@ -214,7 +234,7 @@ fn place(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Makes a directory that only the user may enter. One that exists is left as it is.
-fn private_dir(dir: &Path) -> Result<(), Error> {
+pub(super) fn private_dir(dir: &Path) -> Result<(), Error> {
     let mut maker = fs::DirBuilder::new();
     maker.recursive(true).mode(0o700);
     maker.create(dir).map_err(|error| Error::io(dir, error))
