@@ -24,9 +24,12 @@ pub enum Cell {
     Failed(String),
 }
 
-/// Which computed fields depend on which field, by name.
+/// Computed fields by name, and which of them depend on which field.
 #[derive(Debug, Default)]
-pub(super) struct Dependents(HashMap<Text, Vec<usize>>);
+pub(super) struct Dependents {
+    dependents: HashMap<Text, Vec<usize>>,
+    index: HashMap<Text, usize>,
+}
 
 impl Dependents {
     /// The dependents of every field of a graph.
@@ -44,11 +47,20 @@ impl Dependents {
                 }
             }
         }
-        Dependents(all)
+        let names = graph.computed.iter().enumerate();
+        Dependents {
+            dependents: all,
+            index: names.map(|(at, field)| (field.name.clone(), at)).collect(),
+        }
     }
 
     fn get(&self, name: &str) -> &[usize] {
-        self.0.get(name).map_or(&[], Vec::as_slice)
+        self.dependents.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The place of a computed field in the graph's order.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.index.get(name).copied()
     }
 }
 
@@ -98,7 +110,7 @@ pub(super) fn recompute(
             data.computed[index] = before;
             continue;
         }
-        let after = cell(graph, evaluator, data, field, &before, moment);
+        let after = cell(graph, dependents, evaluator, data, field, &before, moment);
         let same = after == before;
         data.computed[index] = after;
         if !same {
@@ -112,6 +124,7 @@ pub(super) fn recompute(
 
 fn cell(
     graph: &Graph,
+    dependents: &Dependents,
     evaluator: &dyn Evaluator,
     data: &Data,
     field: &Computed,
@@ -120,6 +133,7 @@ fn cell(
 ) -> Cell {
     let view = View {
         graph,
+        dependents,
         data,
         frame: None,
         needs: None,

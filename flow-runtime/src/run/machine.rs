@@ -447,6 +447,7 @@ impl<'r> Machine<'r> {
             .map(Failure::to_value);
         let view = View {
             graph: self.graph,
+            dependents: self.dependents,
             data: self.data,
             frame,
             needs: node.and_then(|node| node.needs_state.as_deref()),
@@ -1363,6 +1364,7 @@ impl<'r> Machine<'r> {
                     let seed = self.seed();
                     let view = View {
                         graph: self.graph,
+                        dependents: self.dependents,
                         data: self.data,
                         frame: None,
                         needs: None,

@@ -130,6 +130,7 @@ impl Run {
         };
         let view = View {
             graph: self.program.graph(),
+            dependents: &self.program.dependents,
             data,
             frame: None,
             needs: None,
@@ -823,6 +824,7 @@ impl Machine<'_> {
         self.data.evaluations += 1;
         let view = View {
             graph: self.graph,
+            dependents: self.dependents,
             data: self.data,
             frame: self.data.frames.get(&id),
             needs: None,

@@ -4,7 +4,7 @@ use flow_model::expression::Dialect;
 use flow_model::graph::{Expression, Graph, Rule, Template, Text, Tier};
 use flow_model::tools;
 
-use super::computed::Cell;
+use super::computed::{Cell, Dependents};
 use super::data::Data;
 use super::event::Failure;
 use super::frame::Frame;
@@ -53,6 +53,7 @@ pub trait Evaluator: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) graph: &'a Graph,
+    pub(super) dependents: &'a Dependents,
     pub(crate) data: &'a Data,
     pub(crate) frame: Option<&'a Frame>,
     /// The fields that may be read; `None` for all.
@@ -137,11 +138,7 @@ impl<'a> View<'a> {
         if !self.shares_state() {
             return Field::Unset;
         }
-        let index = self
-            .graph
-            .computed
-            .iter()
-            .position(|field| field.name == name);
+        let index = self.dependents.index(name);
         match index.and_then(|index| self.data.computed.get(index)) {
             Some(Cell::Value(value)) => Field::Value(value.clone()),
             Some(Cell::Failed(reason)) => Field::Failed(reason.clone()),
