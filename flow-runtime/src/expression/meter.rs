@@ -12,11 +12,12 @@ use super::error::{ErrorKind, EvalError, Limit};
 use super::scope::{Context, Instant, Plan, Variable};
 use crate::value::Value;
 
-/// Bytes an evaluation may produce, all strings and list members together.
-pub(super) const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes an evaluation may produce, all strings and list members together. Half of the 64 MiB it
+/// may take, because a string is copied while it grows.
+const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// Units of work an evaluation may do. A unit is an instruction in a loop, a member that is
 /// visited, or a few bytes that are read.
-const MOST_WORK: u64 = 20_000_000;
+const MOST_WORK: u64 = 5_000_000;
 /// Work after which the clock is looked at.
 const LOOK_EVERY: u64 = 100_000;
 /// How long an evaluation may take by the clock.

@@ -160,8 +160,17 @@ fn map(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     Ok(Value::Map(Arc::new(Map(entries))))
 }
 
-/// The members of a value, all levels, or an error when it nests too deeply or holds itself.
-pub(super) fn weigh(value: &Jinja, depth: usize) -> Result<(), EvalError> {
+/// Counts the members of a value, all levels; an error when it nests too deeply.
+pub(super) fn weigh(value: &Jinja) -> Result<(), EvalError> {
+    descend(value, 0, false)
+}
+
+/// The same for what a namespace is to hold, which may not be a namespace: it could hold itself.
+pub(super) fn weigh_held(value: &Jinja) -> Result<(), EvalError> {
+    descend(value, 0, true)
+}
+
+fn descend(value: &Jinja, depth: usize, held: bool) -> Result<(), EvalError> {
     meter::work(1)?;
     let Some(object) = value.as_object() else {
         return Ok(());
@@ -169,15 +178,20 @@ pub(super) fn weigh(value: &Jinja, depth: usize) -> Result<(), EvalError> {
     if depth >= DEEPEST {
         return Err(EvalError::limit(Limit::Size));
     }
+    if held && object.type_name().ends_with("Namespace") {
+        return Err(EvalError::wrong_type(
+            "a namespace cannot be kept in a namespace",
+        ));
+    }
     match object.repr() {
         ObjectRepr::Map => {
             for (_, value) in object.try_iter_pairs().into_iter().flatten() {
-                weigh(&value, depth + 1)?;
+                descend(&value, depth + 1, held)?;
             }
         }
         ObjectRepr::Seq | ObjectRepr::Iterable => {
             for value in object.try_iter().into_iter().flatten() {
-                weigh(&value, depth + 1)?;
+                descend(&value, depth + 1, held)?;
             }
         }
         _ => {}

@@ -15,7 +15,7 @@ use minijinja::{
     Value as Jinja,
 };
 
-use super::error::{ErrorKind, EvalError};
+use super::error::{ErrorKind, EvalError, Limit};
 use super::meter::{self, Meter};
 use super::scope::{Context, Found, Plan, step};
 use super::{shell, text};
@@ -234,6 +234,9 @@ fn error(error: &Error) -> EvalError {
     }
     let detail = error.detail().map(str::to_owned);
     let message = detail.unwrap_or_else(|| error.kind().to_string());
+    if message == "recursion limit exceeded" {
+        return EvalError::limit(Limit::Fuel);
+    }
     let kind = match error.kind() {
         JinjaKind::SyntaxError
         | JinjaKind::UnknownFilter

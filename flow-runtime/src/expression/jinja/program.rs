@@ -250,7 +250,7 @@ impl<'s> Writer<'s> {
             }
             Instruction::SetAttr(_) => {
                 self.add(Instruction::Swap);
-                self.filter("weigh", 1);
+                self.filter("weigh-held", 1);
                 self.add(Instruction::Swap);
                 self.add(instruction.clone());
             }

@@ -73,7 +73,7 @@
       strftime: (format) => host.strftime(String(format), millis),
       timestamp: () => millis / 1000,
       date: () => host.strftime('%Y-%m-%d', millis),
-      valueOf: () => millis,
+      [Symbol.toPrimitive]: (hint) => (hint === 'number' ? millis : plain()),
       toString: plain,
       toJSON: plain,
     });

@@ -65,6 +65,22 @@ struct HereDocument {
     depth: usize,
 }
 
+impl HereDocument {
+    /// Whether a line is the beginning of the delimiter, or begins like it and goes on with a
+    /// character that dash, having looked for the delimiter, does not put back as it was.
+    fn resembles(&self, line: &str) -> bool {
+        let alike = line
+            .bytes()
+            .zip(self.delimiter.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        match line.as_bytes().get(alike) {
+            None => true,
+            Some(next) => alike > 0 && !next.is_ascii(),
+        }
+    }
+}
+
 /// A place for a value.
 enum Place {
     Bare,
@@ -435,10 +451,18 @@ impl<'a> Lexer<'a> {
             }
             end += line.len();
         }
+        let garbled = |line: &str| {
+            !line.is_empty()
+                && document.delimiter != line
+                && document.resembles(line)
+                && !document.delimiter.starts_with(line)
+        };
         let started = self.out.len();
         let mut nested = false;
+        let mut valued = false;
         while self.at < end {
             if let Some((index, length)) = marked(self.rest()) {
+                valued = true;
                 self.document_value(document, index, nested)?;
                 self.at += length;
                 continue;
@@ -457,7 +481,8 @@ impl<'a> Lexer<'a> {
                 other => self.copy(other.len_utf8()),
             }
         }
-        if self.out[started..].lines().any(stripped) {
+        let ends = |line: &str| stripped(line) || (document.quoted && valued && garbled(line));
+        if self.out[started..].split('\n').any(ends) {
             return Err(misplaced(
                 "in a here-document that it would end",
                 "choose another delimiter",
@@ -540,7 +565,7 @@ impl<'a> Lexer<'a> {
             } else {
                 &whole
             };
-            if stripped || document.delimiter.starts_with(whole) {
+            if stripped || document.resembles(whole) {
                 // Expands to nothing, and keeps the line from being the delimiter.
                 self.out.push_str("${-+}");
             }
@@ -640,10 +665,17 @@ impl<'a> Lexer<'a> {
                 encoded.push_str(&text);
             }
         }
-        for frame in self.frames.iter().rev() {
+        for (index, frame) in self.frames.iter().enumerate().rev() {
             let Frame::Backquotes { backslashes } = frame else {
                 continue;
             };
+            // Bash looks for braces there as if the inner quotes ended the outer ones.
+            if self.frames[..index].contains(&Frame::Double) && !texts.iter().all(|t| harmless(t)) {
+                return Err(misplaced(
+                    "inside back-quotes inside double quotes",
+                    "write `$(…)`",
+                ));
+            }
             if *backslashes {
                 return Err(misplaced(
                     "inside back-quotes that hold backslashes",
