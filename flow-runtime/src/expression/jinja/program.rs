@@ -237,7 +237,7 @@ impl<'s> Writer<'s> {
         match instruction {
             Instruction::Iterate(end) => {
                 self.add(instruction.clone());
-                self.count(end.saturating_sub(at));
+                self.count(end.saturating_sub(at) + 8);
             }
             Instruction::EmitRaw(text) if text.len() > SHORT => {
                 let text = RawText(Arc::from(*text));

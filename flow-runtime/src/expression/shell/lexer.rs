@@ -66,18 +66,30 @@ struct HereDocument {
 }
 
 impl HereDocument {
-    /// Whether a line is the beginning of the delimiter, or begins like it and goes on with a
-    /// character that dash, having looked for the delimiter, does not put back as it was.
-    fn resembles(&self, line: &str) -> bool {
+    /// The line as the shell compares it.
+    fn stripped<'l>(&self, line: &'l str) -> &'l str {
+        if self.tabs {
+            line.trim_start_matches('\t')
+        } else {
+            line
+        }
+    }
+
+    /// Whether a line that is written as it is could be taken for the delimiter, or be garbled by
+    /// looking for it: dash does not put back every byte it has looked at, and bash stops in
+    /// `$(…)` at a line that only begins with the delimiter.
+    fn confuses(&self, line: &str) -> bool {
+        let line = self.stripped(line);
         let alike = line
             .bytes()
             .zip(self.delimiter.bytes())
             .take_while(|(a, b)| a == b)
             .count();
-        match line.as_bytes().get(alike) {
-            None => true,
-            Some(next) => alike > 0 && !next.is_ascii(),
-        }
+        let odd = line
+            .as_bytes()
+            .get(alike)
+            .is_some_and(|next| !next.is_ascii());
+        alike == self.delimiter.len() || (alike > 0 && odd)
     }
 }
 
@@ -433,30 +445,16 @@ impl<'a> Lexer<'a> {
     }
 
     fn document(&mut self, document: &HereDocument) -> Result<(), EvalError> {
-        let stripped = |line: &'_ str| {
-            let kept = if document.tabs {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            kept == document.delimiter
-        };
         // The text ends at the delimiter, whatever stands in it.
         let mut end = self.at;
         let mut after = self.text.len();
         for line in self.text[self.at..].split_inclusive('\n') {
-            if stripped(line.strip_suffix('\n').unwrap_or(line)) {
+            if document.stripped(line.strip_suffix('\n').unwrap_or(line)) == document.delimiter {
                 after = end + line.len();
                 break;
             }
             end += line.len();
         }
-        let garbled = |line: &str| {
-            !line.is_empty()
-                && document.delimiter != line
-                && document.resembles(line)
-                && !document.delimiter.starts_with(line)
-        };
         let started = self.out.len();
         let mut nested = false;
         let mut valued = false;
@@ -481,8 +479,8 @@ impl<'a> Lexer<'a> {
                 other => self.copy(other.len_utf8()),
             }
         }
-        let ends = |line: &str| stripped(line) || (document.quoted && valued && garbled(line));
-        if self.out[started..].split('\n').any(ends) {
+        let mut lines = self.out[started..].split('\n');
+        if valued && lines.any(|line| document.confuses(line)) {
             return Err(misplaced(
                 "in a here-document that it would end",
                 "choose another delimiter",
@@ -558,14 +556,10 @@ impl<'a> Lexer<'a> {
                 }
                 encoded.push(letter);
             }
-            let mut whole = self.out[begun..].to_owned();
-            whole.push_str(&encoded);
-            let whole = if document.tabs {
-                whole.trim_start_matches('\t')
-            } else {
-                &whole
-            };
-            if stripped || document.resembles(whole) {
+            let head = document.stripped(&self.out[begun..]);
+            let first_letter = head.chars().chain(encoded.chars()).next();
+            let alike = first_letter == document.delimiter.chars().next();
+            if stripped || alike || first_letter.is_none() {
                 // Expands to nothing, and keeps the line from being the delimiter.
                 self.out.push_str("${-+}");
             }
