@@ -498,10 +498,8 @@ impl<'a> Lexer<'a> {
             (body, '}')
         } else if let Some(body) = rest.strip_prefix("$(") {
             (body, ')')
-        } else if rest.starts_with('`') {
-            return false;
         } else {
-            return true;
+            return !rest.starts_with('`');
         };
         let inside = |letter: char| "(){}'\"\\`$#\u{fdd0}".contains(letter) || letter == '\n';
         body.find(inside)
