@@ -68,6 +68,14 @@ impl EvalError {
         EvalError::new(ErrorKind::Undefined, format!("`{path}` is undefined"))
     }
 
+    /// Something is undefined, and only the evaluation knows what.
+    pub(super) fn nameless() -> Self {
+        EvalError::new(
+            ErrorKind::Undefined,
+            "something in the expression is undefined, or an `if` in it needs an `else`",
+        )
+    }
+
     pub(super) fn thrown(message: impl Into<String>) -> Self {
         EvalError::new(ErrorKind::Thrown, message)
     }

@@ -151,7 +151,7 @@ fn as_text(value: &Jinja) -> Result<Jinja, Error> {
 fn as_str<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {
     match value.as_str() {
         Some(text) => Ok(text),
-        None if value.is_undefined() => Err(fail(EvalError::undefined("a value"))),
+        None if value.is_undefined() => Err(fail(EvalError::nameless())),
         None => Err(wrong(format!(
             "`{filter}` needs a string, not {}",
             noun(value)
@@ -246,7 +246,7 @@ fn numbers(
 
 fn unfit(operator: &str, left: &Jinja, right: &Jinja) -> Error {
     if left.is_undefined() || right.is_undefined() {
-        return fail(EvalError::undefined("a value"));
+        return fail(EvalError::nameless());
     }
     wrong(format!(
         "`{operator}` cannot be used between {} and {}",
@@ -415,7 +415,7 @@ fn printf(value: &Jinja, args: Rest<ValueOrKwargs>) -> Result<Jinja, Error> {
     let pattern = as_str(value, "format")?;
     let args = args.into_values();
     if args.iter().any(Jinja::is_undefined) {
-        return Err(fail(EvalError::undefined("a value")));
+        return Err(fail(EvalError::nameless()));
     }
     bound_format(pattern, &args, pattern.contains('*'))?;
     let formatted = format(FormatStyle::Printf, pattern, &args)?;
@@ -713,7 +713,7 @@ fn method(
     args: &[Jinja],
 ) -> Result<Jinja, Error> {
     if value.is_undefined() {
-        return Err(fail(EvalError::undefined("a value")));
+        return Err(fail(EvalError::nameless()));
     }
     let length = value.as_str().map(str::len).or_else(|| value.len());
     meter::work(length.unwrap_or_default() as u64 / 8).map_err(fail)?;

@@ -1,6 +1,8 @@
-use flow_model::graph::Dialect;
+use flow_model::graph::{Dialect, Template};
 
-use super::super::{ErrorKind, EvalError, Limit};
+use super::super::clock::draw;
+use super::super::{Context, Engine, ErrorKind, EvalError, Instant, Limit};
+use crate::value::Value;
 
 fn jinja(source: &str) -> EvalError {
     match super::eval(source, Dialect::Jinja) {
@@ -180,10 +182,7 @@ fn javascript_cannot_take_more_than_its_memory() {
         )),
         Limit::Memory
     );
-    assert_eq!(
-        super::eval("1 + 1", Dialect::Js),
-        Ok(crate::value::Value::Int(2))
-    );
+    assert_eq!(super::eval("1 + 1", Dialect::Js), Ok(Value::Int(2)));
 }
 
 #[test]
@@ -197,5 +196,69 @@ fn javascript_cannot_walk_arrays_that_are_not_there() {
         "new Array(4294967295).join('')",
     ] {
         assert_eq!(js(source).kind, ErrorKind::Thrown, "{source}");
+    }
+}
+
+#[test]
+fn a_value_cannot_be_put_into_itself_without_end() {
+    let mut world = super::world();
+    let instant = Instant::new(0, 0);
+    let engine = Engine::new();
+    let wrap = super::sole("[state.deep]", Dialect::Jinja);
+    let mut deep = Value::Int(1);
+    let error = loop {
+        world.raw = vec![("deep", deep)];
+        match engine.eval_expression(&wrap, &Context::new(&world, &instant)) {
+            Ok(value) => deep = value,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(limit(&error), Limit::Size);
+    let list = Template::List(
+        vec![Template::Expression(super::sole(
+            "state.deep",
+            Dialect::Jinja,
+        ))]
+        .into(),
+    );
+    let error = engine
+        .render(&list, &Context::new(&world, &instant))
+        .unwrap_err();
+    assert_eq!(limit(&error), Limit::Size);
+}
+
+#[test]
+fn no_text_makes_an_engine_panic() {
+    #[rustfmt::skip]
+    let pieces = [
+        "state", "inputs", ".", "nope", "count", "files", "[", "]", "(", ")", "{", "}", "{{", "}}", "{%", "%}", " ", ",", ":",
+        "'a'", "\"b\"", "1", "0", "-1", "2.5", "none", "true", "+", "-", "*", "/", "//", "%", "**", "~", "|", "==", "<", "and",
+        "or", "not", "in", "is", "if", "else", "for", "x", "set", "=", "endfor", "endif", "endset", "macro", "endmacro", "filter",
+        "upper", "join", "sort", "default", "format", "indent", "batch", "slice", "tojson", "parse_json", "regex_search", "sh",
+        "unquoted", "hash", "list", "map", "first", "range", "now", "uuid", "variable", "namespace", "loop", "defined", "length",
+        "=>", "&&", "||", "?", "?.", "??", "`", "${", "...", "new", "typeof", "function", "return", "Date", "Math", "/a/", "\\",
+        "\n", "é", "$", "\"", "'", "<<EOF", "\u{fdd0}", "#",
+    ];
+    let mut drawn = 0;
+    let mut next = || {
+        drawn += 1;
+        draw(11, drawn) as usize
+    };
+    for round in 0..4_000 {
+        let mut source = String::new();
+        for _ in 0..next() % 14 {
+            source.push_str(pieces[next() % pieces.len()]);
+            if next() % 2 == 0 {
+                source.push(' ');
+            }
+        }
+        let dialect = if round % 2 == 0 {
+            Dialect::Jinja
+        } else {
+            Dialect::Js
+        };
+        let _ = super::eval(&source, dialect);
+        let _ = super::render(&source, dialect);
+        let _ = super::command(&format!("echo {{{{ {source} }}}} {source}"), dialect);
     }
 }

@@ -2,7 +2,6 @@ use flow_model::graph::{Dialect, Template};
 
 use super::super::{Context, Engine, ErrorKind, Instant};
 use super::{json, sole, world};
-use crate::value::Value;
 
 fn command(source: &str) -> String {
     match super::command(source, Dialect::Jinja) {
@@ -77,6 +76,31 @@ fn a_value_is_quoted_for_its_place() {
     );
     assert_eq!(command("# about {{ state.mode }}\nls"), "# about fast\nls");
     assert_eq!(command("a#b {{ inputs.name }}"), r"a#b 'it'\''s'");
+}
+
+#[test]
+fn text_that_a_template_keeps_is_a_value_like_any_other() {
+    assert_eq!(
+        command(
+            "{% set c %}{{ inputs.name }}{% endset %}{% if c == \"it's\" %}echo {{ c | length }}{% endif %}"
+        ),
+        "echo 4"
+    );
+    assert_eq!(
+        command("echo {% filter upper %}a {{ inputs.name }}{% endfilter %} {{ inputs.name }}"),
+        r"echo 'A IT'\''S' 'it'\''s'"
+    );
+    assert_eq!(
+        command(
+            "{% macro m(x) %}{% set y %}<{{ x }}>{% endset %}{{ y }}{{ x }}{% endmacro %}{{ m('a b') }} {{ 'c d' }}"
+        ),
+        "'<a b>a b' 'c d'"
+    );
+    let recursive = "{% for x in inputs.tags recursive %}{{ loop(x) | upper }}{% endfor %}";
+    assert_eq!(
+        super::command(recursive, Dialect::Jinja).unwrap_err().kind,
+        ErrorKind::Syntax
+    );
 }
 
 #[test]
@@ -167,5 +191,4 @@ fn both_dialects_quote_alike() {
         Dialect::Js,
     );
     assert_eq!(text.unwrap(), r#"echo 'it'\''s' "it's" '' a b a b"#);
-    assert_eq!(Value::Null, Value::Null);
 }
