@@ -34,6 +34,7 @@ pub(super) struct Meter {
     bytes: Cell<u64>,
     work: Cell<u64>,
     looked: Cell<u64>,
+    exceeded: Cell<Option<Limit>>,
     since: Cell<Option<time::Instant>>,
     at_millis: Cell<i64>,
     seed: Cell<u64>,
@@ -58,6 +59,7 @@ impl Meter {
             bytes: Cell::new(0),
             work: Cell::new(0),
             looked: Cell::new(0),
+            exceeded: Cell::new(None),
             since: Cell::new(None),
             at_millis: Cell::new(0),
             seed: Cell::new(0),
@@ -72,6 +74,7 @@ impl Meter {
             meter.bytes.set(0);
             meter.work.set(0);
             meter.looked.set(0);
+            meter.exceeded.set(None);
             meter.since.set(None);
             meter.at_millis.set(instant.at_millis);
             meter.seed.set(instant.seed);
@@ -183,4 +186,14 @@ pub(super) fn drawn() -> u64 {
 /// Draws again from an earlier point.
 pub(super) fn set_drawn(draws: u64) {
     METER.with(|meter| meter.draws.set(draws));
+}
+
+/// Remembers a bound that was reached where it could not end the evaluation.
+pub(super) fn exceed(limit: Option<Limit>) {
+    METER.with(|meter| meter.exceeded.set(limit));
+}
+
+/// The bound that was reached.
+pub(super) fn exceeded() -> Option<Limit> {
+    METER.with(|meter| meter.exceeded.get())
 }

@@ -74,6 +74,10 @@ impl Watch {
     }
 
     fn tick(&self) -> bool {
+        if let Some(limit) = meter::exceeded() {
+            self.tripped.set(Some(limit));
+            return true;
+        }
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks);
         if ticks > self.most.get() {
@@ -204,10 +208,12 @@ impl Machine {
                 let value: Js<'_> = function.call_arg(passed)?;
                 from_js(&ctx, &value, well_formed.as_ref())
             })();
-            let value = value
-                .catch(&ctx)
-                .map_err(|error| caught(&error, watch.tripped.get()))?;
-            value.transpose()
+            let tripped = watch.tripped.get().or_else(meter::exceeded);
+            let value = value.catch(&ctx).map_err(|error| caught(&error, tripped))?;
+            match tripped {
+                Some(limit) => Err(EvalError::limit(limit)),
+                None => value.transpose(),
+            }
         })
     }
 }
@@ -226,6 +232,16 @@ fn prepare<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
     host.set(
         "time",
         Function::new(ctx.clone(), || meter::at_millis() as f64)?,
+    )?;
+    host.set(
+        "work",
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, units: f64| {
+            // Even if the script goes on from here, it has failed.
+            meter::work(units as u64 / 4).map_err(|error| {
+                meter::exceed(error.limited());
+                Exception::throw_range(&ctx, &error.message)
+            })
+        })?,
     )?;
     host.set("random", Function::new(ctx.clone(), meter::random)?)?;
     host.set("uuid", Function::new(ctx.clone(), meter::uuid)?)?;

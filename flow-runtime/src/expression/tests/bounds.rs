@@ -186,6 +186,21 @@ fn javascript_cannot_take_more_than_its_memory() {
 }
 
 #[test]
+fn javascript_cannot_hide_work_in_native_code() {
+    for source in [
+        "(() => { const a = new Array(1000000).fill(0); for (;;) a.indexOf(1) })()",
+        "(() => { const a = new Array(1000000).fill(0); for (;;) { try { a.indexOf(1) } catch (e) {} } })()",
+        "(() => { const a = new Array(1000000).fill(0); try { for (;;) a.indexOf(1) } catch (e) { return 1 } })()",
+        "'a'.repeat(10000000).indexOf('a'.repeat(5000000) + 'b')",
+        "'a'.repeat(10000000).split('a'.repeat(5000000) + 'b')",
+        "(() => { const s = 'a'.repeat(1000000); for (;;) s.toUpperCase() })()",
+        "(() => { const a = new Array(100000).fill(0); for (;;) JSON.stringify(a) })()",
+    ] {
+        assert_eq!(limit(&js(source)), Limit::Fuel, "{source}");
+    }
+}
+
+#[test]
 fn javascript_cannot_walk_arrays_that_are_not_there() {
     for source in [
         "new Array(4294967295).indexOf(1)",
