@@ -68,14 +68,31 @@ impl EvalError {
         EvalError::new(ErrorKind::Undefined, format!("`{path}` is undefined"))
     }
 
+    /// Something is undefined, and only the evaluation knows what.
+    pub(super) fn nameless() -> Self {
+        EvalError::new(
+            ErrorKind::Undefined,
+            "something in the expression is undefined, or an `if` in it needs an `else`",
+        )
+    }
+
     pub(super) fn thrown(message: impl Into<String>) -> Self {
         EvalError::new(ErrorKind::Thrown, message)
+    }
+
+    /// The bound that was reached, if one was.
+    #[must_use]
+    pub fn limited(&self) -> Option<Limit> {
+        match self.kind {
+            ErrorKind::Limit(limit) => Some(limit),
+            _ => None,
+        }
     }
 
     pub(super) fn limit(limit: Limit) -> Self {
         let message = match limit {
             Limit::Fuel => "the expression does more work than an expression may",
-            Limit::Size => "the expression produces more than 64 MiB, or nests too deeply",
+            Limit::Size => "the expression produces more than 32 MiB, or nests too deeply",
             Limit::Memory => "the expression needs more than 64 MiB of memory",
             Limit::Time => "the expression took longer than 5 seconds",
         };

@@ -12,15 +12,18 @@ use super::error::{ErrorKind, EvalError, Limit};
 use super::scope::{Context, Instant, Plan, Variable};
 use crate::value::Value;
 
-/// Bytes an evaluation may produce, all strings and list members together.
-pub(super) const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes an evaluation may produce, all strings and list members together. Half of the 64 MiB it
+/// may take, because a string is copied while it grows.
+const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// Units of work an evaluation may do. A unit is an instruction in a loop, a member that is
 /// visited, or a few bytes that are read.
-const MOST_WORK: u64 = 20_000_000;
+const MOST_WORK: u64 = 5_000_000;
 /// Work after which the clock is looked at.
 const LOOK_EVERY: u64 = 100_000;
-/// How long an evaluation may take by the clock.
-pub(super) const LONGEST: time::Duration = time::Duration::from_secs(5);
+/// How long an evaluation may take by the clock. Unoptimised tests on a busy machine are slow, and
+/// there too what is counted has to decide.
+pub(super) const LONGEST: time::Duration =
+    time::Duration::from_secs(if cfg!(test) { 300 } else { 5 });
 
 thread_local! {
     static METER: Meter = const { Meter::idle() };
@@ -31,6 +34,7 @@ pub(super) struct Meter {
     bytes: Cell<u64>,
     work: Cell<u64>,
     looked: Cell<u64>,
+    exceeded: Cell<Option<Limit>>,
     since: Cell<Option<time::Instant>>,
     at_millis: Cell<i64>,
     seed: Cell<u64>,
@@ -55,6 +59,7 @@ impl Meter {
             bytes: Cell::new(0),
             work: Cell::new(0),
             looked: Cell::new(0),
+            exceeded: Cell::new(None),
             since: Cell::new(None),
             at_millis: Cell::new(0),
             seed: Cell::new(0),
@@ -69,6 +74,7 @@ impl Meter {
             meter.bytes.set(0);
             meter.work.set(0);
             meter.looked.set(0);
+            meter.exceeded.set(None);
             meter.since.set(None);
             meter.at_millis.set(instant.at_millis);
             meter.seed.set(instant.seed);
@@ -180,4 +186,14 @@ pub(super) fn drawn() -> u64 {
 /// Draws again from an earlier point.
 pub(super) fn set_drawn(draws: u64) {
     METER.with(|meter| meter.draws.set(draws));
+}
+
+/// Remembers a bound that was reached where it could not end the evaluation.
+pub(super) fn exceed(limit: Option<Limit>) {
+    METER.with(|meter| meter.exceeded.set(limit));
+}
+
+/// The bound that was reached.
+pub(super) fn exceeded() -> Option<Limit> {
+    METER.with(|meter| meter.exceeded.get())
 }

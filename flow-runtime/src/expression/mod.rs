@@ -74,6 +74,9 @@ use meter::Meter;
 /// Compiled texts kept per engine.
 const MOST_PROGRAMS: usize = 16 * 1024;
 
+/// Lists and maps may not nest deeper than this. Far less than any stack holds.
+const DEEPEST: usize = 100;
+
 /// Evaluates the expressions of a definition, compiling each text once.
 ///
 /// Texts are found again by their address, so the graph they belong to should live as long as the
@@ -216,7 +219,12 @@ impl Engine {
     /// As for [`Engine::eval_expression`], for the first part that fails.
     pub fn render(&self, template: &Template, context: &Context<'_>) -> Result<Value, EvalError> {
         let _running = Meter::start(context.instant);
-        self.template(template, context)
+        let value = self.template(template, context)?;
+        if let Template::List(_) | Template::Map(_) = template {
+            // Values are put into each other here without being looked at.
+            shallow(&value, DEEPEST)?;
+        }
+        Ok(value)
     }
 
     /// A command, every value quoted for the place it stands in.
@@ -366,6 +374,21 @@ impl Engine {
             Ok(program) => run(program),
             Err(error) => Err(error.clone()),
         }
+    }
+}
+
+/// An error when a value nests deeper than so many levels. A run could otherwise put a value into
+/// itself step by step until no stack holds it.
+fn shallow(value: &Value, levels: usize) -> Result<(), EvalError> {
+    match (value, levels.checked_sub(1)) {
+        (Value::List(_) | Value::Map(_), None) => Err(EvalError::limit(Limit::Size)),
+        (Value::List(list), Some(levels)) => {
+            list.0.iter().try_for_each(|item| shallow(item, levels))
+        }
+        (Value::Map(map), Some(levels)) => {
+            map.0.values().try_for_each(|value| shallow(value, levels))
+        }
+        _ => Ok(()),
     }
 }
 

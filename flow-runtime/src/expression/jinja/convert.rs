@@ -11,11 +11,9 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 
 use super::super::error::{EvalError, Limit};
 use super::super::meter;
+use super::super::{DEEPEST, shallow};
 use super::filters::{Moment, Unquoted};
 use crate::value::{List, Map, Value};
-
-/// Lists and maps may not nest deeper than this. Far less than any stack holds.
-pub(super) const DEEPEST: usize = 100;
 
 /// A value for minijinja.
 pub(in super::super) fn to_jinja(value: &Value) -> Jinja {
@@ -79,7 +77,7 @@ pub(in super::super) fn from_jinja(value: &Jinja) -> Result<Value, EvalError> {
 
 fn convert(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     match value.kind() {
-        ValueKind::Undefined => Err(EvalError::undefined("a value")),
+        ValueKind::Undefined => Err(EvalError::nameless()),
         ValueKind::None => Ok(Value::Null),
         ValueKind::Bool => Ok(Value::Bool(value.is_true())),
         ValueKind::Number => Ok(number(value)),
@@ -88,12 +86,12 @@ fn convert(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
             value.as_bytes().unwrap_or_default(),
         ))),
         ValueKind::Seq => match value.downcast_object::<List>() {
-            Some(list) => Ok(Value::List(list)),
+            Some(list) => shared(Value::List(list), depth),
             None => list(value, depth),
         },
         ValueKind::Iterable => list(value, depth),
         ValueKind::Map => match value.downcast_object::<Map>() {
-            Some(map) => Ok(Value::Map(map)),
+            Some(map) => shared(Value::Map(map), depth),
             None => map(value, depth),
         },
         ValueKind::Invalid => {
@@ -105,6 +103,14 @@ fn convert(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
         }
         _ => plain(value),
     }
+}
+
+/// A value of ours inside `depth` new lists and maps. Alone it is as deep as it was before.
+fn shared(value: Value, depth: usize) -> Result<Value, EvalError> {
+    if depth > 0 {
+        shallow(&value, DEEPEST - depth)?;
+    }
+    Ok(value)
 }
 
 /// Numbers that no JSON can hold are null, as they are in JavaScript's own JSON.
@@ -160,8 +166,17 @@ fn map(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     Ok(Value::Map(Arc::new(Map(entries))))
 }
 
-/// The members of a value, all levels, or an error when it nests too deeply or holds itself.
-pub(super) fn weigh(value: &Jinja, depth: usize) -> Result<(), EvalError> {
+/// Counts the members of a value, all levels; an error when it nests too deeply.
+pub(super) fn weigh(value: &Jinja) -> Result<(), EvalError> {
+    descend(value, 0, false)
+}
+
+/// The same for what a namespace is to hold, which may not be a namespace: it could hold itself.
+pub(super) fn weigh_held(value: &Jinja) -> Result<(), EvalError> {
+    descend(value, 0, true)
+}
+
+fn descend(value: &Jinja, depth: usize, held: bool) -> Result<(), EvalError> {
     meter::work(1)?;
     let Some(object) = value.as_object() else {
         return Ok(());
@@ -169,15 +184,20 @@ pub(super) fn weigh(value: &Jinja, depth: usize) -> Result<(), EvalError> {
     if depth >= DEEPEST {
         return Err(EvalError::limit(Limit::Size));
     }
+    if held && object.type_name().ends_with("Namespace") {
+        return Err(EvalError::wrong_type(
+            "a namespace cannot be kept in a namespace",
+        ));
+    }
     match object.repr() {
         ObjectRepr::Map => {
             for (_, value) in object.try_iter_pairs().into_iter().flatten() {
-                weigh(&value, depth + 1)?;
+                descend(&value, depth + 1, held)?;
             }
         }
         ObjectRepr::Seq | ObjectRepr::Iterable => {
             for value in object.try_iter().into_iter().flatten() {
-                weigh(&value, depth + 1)?;
+                descend(&value, depth + 1, held)?;
             }
         }
         _ => {}

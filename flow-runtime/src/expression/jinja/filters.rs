@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::super::clock::Civil;
 use super::super::error::{EvalError, Limit};
 use super::super::{meter, shell, text};
-use super::convert::{from_jinja, to_jinja, weigh};
+use super::convert::{from_jinja, to_jinja, weigh, weigh_held};
 use crate::value::Value;
 
 /// The widest field, and the deepest indentation, that formatting may be told to produce.
@@ -151,7 +151,7 @@ fn as_text(value: &Jinja) -> Result<Jinja, Error> {
 fn as_str<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {
     match value.as_str() {
         Some(text) => Ok(text),
-        None if value.is_undefined() => Err(fail(EvalError::undefined("a value"))),
+        None if value.is_undefined() => Err(fail(EvalError::nameless())),
         None => Err(wrong(format!(
             "`{filter}` needs a string, not {}",
             noun(value)
@@ -246,7 +246,7 @@ fn numbers(
 
 fn unfit(operator: &str, left: &Jinja, right: &Jinja) -> Error {
     if left.is_undefined() || right.is_undefined() {
-        return fail(EvalError::undefined("a value"));
+        return fail(EvalError::nameless());
     }
     wrong(format!(
         "`{operator}` cannot be used between {} and {}",
@@ -415,7 +415,7 @@ fn printf(value: &Jinja, args: Rest<ValueOrKwargs>) -> Result<Jinja, Error> {
     let pattern = as_str(value, "format")?;
     let args = args.into_values();
     if args.iter().any(Jinja::is_undefined) {
-        return Err(fail(EvalError::undefined("a value")));
+        return Err(fail(EvalError::nameless()));
     }
     bound_format(pattern, &args, pattern.contains('*'))?;
     let formatted = format(FormatStyle::Printf, pattern, &args)?;
@@ -634,7 +634,7 @@ fn regex_findall(value: &Jinja, pattern: &str) -> Result<Jinja, Error> {
     let regex = regex(pattern)?;
     let mut found = Vec::new();
     for captures in regex.captures_iter(text) {
-        meter::work(captures.len() as u64).map_err(fail)?;
+        meter::work(4 * captures.len() as u64).map_err(fail)?;
         produce(24 * captures.len() as u64)?;
         let mut groups = groups(&captures);
         found.push(match groups.len() {
@@ -657,7 +657,7 @@ fn regex_replace(value: &Jinja, pattern: &str, replacement: &str) -> Result<Jinj
         let Some(whole) = captures.get(0) else {
             continue;
         };
-        meter::work(1).map_err(fail)?;
+        meter::work(4).map_err(fail)?;
         let before = replaced.len();
         replaced.push_str(&text[copied..whole.start()]);
         captures.expand(&replacement, &mut replaced);
@@ -713,7 +713,7 @@ fn method(
     args: &[Jinja],
 ) -> Result<Jinja, Error> {
     if value.is_undefined() {
-        return Err(fail(EvalError::undefined("a value")));
+        return Err(fail(EvalError::nameless()));
     }
     let length = value.as_str().map(str::len).or_else(|| value.len());
     meter::work(length.unwrap_or_default() as u64 / 8).map_err(fail)?;
@@ -754,7 +754,11 @@ fn method(
 pub(super) fn register_metered(environment: &mut Environment<'static>) {
     environment.add_filter("meter", |units: u64| meter::work(units).map_err(fail));
     environment.add_filter("weigh", |value: &Jinja| {
-        weigh(value, 0).map_err(fail)?;
+        weigh(value).map_err(fail)?;
+        Ok::<_, Error>(value.clone())
+    });
+    environment.add_filter("weigh-held", |value: &Jinja| {
+        weigh_held(value).map_err(fail)?;
         Ok::<_, Error>(value.clone())
     });
     environment.add_filter(
@@ -789,7 +793,7 @@ pub(super) fn register_metered(environment: &mut Environment<'static>) {
 }
 
 fn built(value: Jinja) -> Result<Jinja, Error> {
-    weigh(&value, 0).map_err(fail)?;
+    weigh(&value).map_err(fail)?;
     Ok(value)
 }
 
@@ -802,7 +806,7 @@ fn named(args: &[Jinja]) -> Result<(&str, &[Jinja]), Error> {
         let length = arg
             .as_str()
             .map(|text| text.len() / 8)
-            .or_else(|| arg.len());
+            .or_else(|| arg.len().map(|length| length * 8));
         meter::work(length.unwrap_or_default() as u64).map_err(fail)?;
     }
     Ok((name.as_str().unwrap_or_default(), args))

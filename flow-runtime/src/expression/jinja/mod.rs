@@ -4,7 +4,7 @@ mod convert;
 mod filters;
 mod program;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, LazyLock};
 
 use flow_model::expression::{Analysis, Dialect};
@@ -15,8 +15,8 @@ use minijinja::{
     Value as Jinja,
 };
 
-use super::error::{ErrorKind, EvalError};
-use super::meter::{self, Meter};
+use super::error::{ErrorKind, EvalError, Limit};
+use super::meter::Meter;
 use super::scope::{Context, Found, Plan, step};
 use super::{shell, text};
 use crate::value::Value;
@@ -41,13 +41,10 @@ static TEXTS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim:
 static COMMANDS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Command));
 
 thread_local! {
-    /// The values of the command being rendered, and whether its text passes through strings.
-    static HELD: RefCell<Held> = const { RefCell::new(Held { values: Vec::new(), captures: false }) };
-}
-
-struct Held {
-    values: Vec<shell::Held>,
-    captures: bool,
+    /// The values of the command being rendered.
+    static HELD: RefCell<Vec<shell::Held>> = const { RefCell::new(Vec::new()) };
+    /// How many strings what is emitted goes into before it is part of the output.
+    static CAPTURES: Cell<usize> = const { Cell::new(0) };
 }
 
 fn environment(aim: Aim) -> Environment<'static> {
@@ -58,6 +55,14 @@ fn environment(aim: Aim) -> Environment<'static> {
     environment.set_debug(true);
     filters::register(&mut environment);
     filters::register_metered(&mut environment);
+    environment.add_filter("capture", |begins: bool| {
+        let depth = CAPTURES.get();
+        CAPTURES.set(if begins {
+            depth + 1
+        } else {
+            depth.saturating_sub(1)
+        });
+    });
     match aim {
         Aim::Text => environment.set_formatter(emit_text),
         Aim::Command => environment.set_formatter(emit_held),
@@ -79,29 +84,23 @@ fn emit_text(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Jinja) -> Resu
     out.write_str(&text).map_err(Error::from)
 }
 
-/// Writes a mark in place of the value and keeps the value aside.
-fn emit_held(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Jinja) -> Result<(), Error> {
-    if let Some(raw) = value.downcast_object_ref::<RawText>() {
-        filters::produce(raw.0.len() as u64)?;
-        return out.write_str(&raw.0).map_err(Error::from);
+/// Writes a mark in place of the value and keeps the value aside. What goes into a string is text:
+/// the string will be the value.
+fn emit_held(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Jinja) -> Result<(), Error> {
+    if CAPTURES.get() > 0 || value.downcast_object_ref::<RawText>().is_some() {
+        return emit_text(out, state, value);
     }
     let unquoted = value.downcast_object_ref::<Unquoted>();
     let held = match unquoted {
         Some(unquoted) => shell::Held::Raw(unquoted.0.to_string()),
         None => shell::Held::Value(from_jinja(value).map_err(fail)?),
     };
-    let mark = HELD.with(|list| {
-        let mut list = list.borrow_mut();
-        let held = if list.captures {
-            shell::resolve(held, &list.values)?
-        } else {
-            held
-        };
-        meter::produce(held.size())?;
-        list.values.push(held);
-        Ok(shell::mark(list.values.len() - 1))
+    filters::produce(held.size())?;
+    let mark = HELD.with_borrow_mut(|list| {
+        list.push(held);
+        shell::mark(list.len() - 1)
     });
-    out.write_str(&mark.map_err(fail)?).map_err(Error::from)
+    out.write_str(&mark).map_err(Error::from)
 }
 
 /// What is wrong with a text before it is compiled.
@@ -160,15 +159,16 @@ impl Program {
         &self,
         context: &Context<'_>,
     ) -> Result<(String, Vec<shell::Held>), EvalError> {
-        HELD.with(|held| {
-            *held.borrow_mut() = Held {
-                values: Vec::new(),
-                captures: self.compiled.captures,
-            };
-        });
+        if self.compiled.recurses {
+            return Err(EvalError::syntax(
+                "in a command `loop(…)` can only be written on its own, as `{{ loop(…) }}`",
+            ));
+        }
+        HELD.take();
+        CAPTURES.set(0);
         let mut out = String::new();
         let done = self.run(&COMMANDS, &mut out, context);
-        let values = HELD.with(|held| std::mem::take(&mut held.borrow_mut().values));
+        let values = HELD.take();
         done.map_err(|error| self.named(error, context))?;
         Ok((out, values))
     }
@@ -234,6 +234,9 @@ fn error(error: &Error) -> EvalError {
     }
     let detail = error.detail().map(str::to_owned);
     let message = detail.unwrap_or_else(|| error.kind().to_string());
+    if message == "recursion limit exceeded" {
+        return EvalError::limit(Limit::Fuel);
+    }
     let kind = match error.kind() {
         JinjaKind::SyntaxError
         | JinjaKind::UnknownFilter
@@ -242,8 +245,10 @@ fn error(error: &Error) -> EvalError {
         | JinjaKind::UnknownMethod
         | JinjaKind::BadEscape => ErrorKind::Syntax,
         JinjaKind::UndefinedError => {
-            let message = error.detail().unwrap_or("a value is undefined");
-            return EvalError::new(ErrorKind::Undefined, message);
+            return match error.detail() {
+                Some(detail) => EvalError::new(ErrorKind::Undefined, detail),
+                None => EvalError::nameless(),
+            };
         }
         _ => ErrorKind::Type,
     };

@@ -14,6 +14,8 @@ use super::super::error::{EvalError, Limit};
 
 /// Bytes that constants may be folded into while compiling.
 const MOST_FOLDED: u64 = 1024 * 1024;
+/// Programs longer than this are counted although they run but once.
+const LONG: u32 = 128;
 /// Raw text shorter than this is cheaper than what counting it costs.
 const SHORT: usize = 16;
 
@@ -38,8 +40,8 @@ pub(super) struct Compiled {
     pub(super) variables: Vec<Arc<str>>,
     /// The whole expression is a path: root and keys.
     pub(super) path: Option<Vec<String>>,
-    /// Text passes through strings before it is emitted.
-    pub(super) captures: bool,
+    /// `loop(…)` is used as a value, so that marks of a command would end up in it.
+    pub(super) recurses: bool,
 }
 
 /// Raw text of a template inside a loop.
@@ -83,7 +85,7 @@ pub(super) fn template(text: &str) -> Result<Compiled, EvalError> {
 
 fn finished(code: Code, path: Option<Vec<String>>) -> Compiled {
     let mut variables: Vec<Arc<str>> = Vec::new();
-    let mut captures = false;
+    let mut recurses = false;
     let mut last: Option<&Instruction<'_>> = None;
     for (instruction, _) in each(code.borrow_dependent()) {
         if let (Instruction::CallFunction("variable", Some(1)), Some(Instruction::LoadConst(name))) =
@@ -93,17 +95,14 @@ fn finished(code: Code, path: Option<Vec<String>>) -> Compiled {
         {
             variables.push(name);
         }
-        captures |= matches!(
-            instruction,
-            Instruction::BeginCapture(_) | Instruction::BuildMacro(..) | Instruction::FastRecurse
-        ) || matches!(instruction, Instruction::CallFunction("loop", _));
+        recurses |= matches!(instruction, Instruction::CallFunction("loop", _));
         last = Some(instruction);
     }
     Compiled {
         code,
         variables,
         path,
-        captures,
+        recurses,
     }
 }
 
@@ -150,7 +149,8 @@ fn constant_path(tree: &Expr<'_>) -> Option<Vec<String>> {
 fn bounded<'s>(old: Instructions<'s>) -> Instructions<'s> {
     let mut repeats = false;
     let mut bodies = Vec::new();
-    for (instruction, _) in each(&old) {
+    for (instruction, at) in each(&old) {
+        repeats |= at > LONG;
         match instruction {
             Instruction::Iterate(_) | Instruction::StoreLocal(_) => repeats = true,
             Instruction::BuildMacro(_, offset, _) => {
@@ -173,11 +173,24 @@ fn bounded<'s>(old: Instructions<'s>) -> Instructions<'s> {
         writer.line = old.get_line(at).unwrap_or_default();
         if bodies.contains(&at) {
             writer.count(8);
+            writer.capture(true);
         }
         match instruction {
             Instruction::StringConcat => writer.filter("~", 2),
             Instruction::Add => writer.filter("+", 2),
             Instruction::Mul => writer.filter("*", 2),
+            Instruction::BeginCapture(_) => {
+                writer.capture(true);
+                writer.add(instruction.clone());
+            }
+            Instruction::EndCapture => {
+                writer.add(instruction.clone());
+                writer.capture(false);
+            }
+            Instruction::Return => {
+                writer.capture(false);
+                writer.add(instruction.clone());
+            }
             instruction if repeats => writer.repeated(instruction, at),
             instruction => writer.add(instruction.clone()),
         }
@@ -232,12 +245,19 @@ impl<'s> Writer<'s> {
         self.add(Instruction::DiscardTop);
     }
 
+    /// Says that what is emitted from here on is kept in a string, or is not any more.
+    fn capture(&mut self, begins: bool) {
+        self.add(Instruction::LoadConst(Jinja::from(begins)));
+        self.filter("capture", 1);
+        self.add(Instruction::DiscardTop);
+    }
+
     /// An instruction of a program that can repeat itself or build on what it built.
     fn repeated(&mut self, instruction: &Instruction<'s>, at: u32) {
         match instruction {
             Instruction::Iterate(end) => {
                 self.add(instruction.clone());
-                self.count(end.saturating_sub(at));
+                self.count(end.saturating_sub(at) + 8);
             }
             Instruction::EmitRaw(text) if text.len() > SHORT => {
                 let text = RawText(Arc::from(*text));
@@ -250,7 +270,7 @@ impl<'s> Writer<'s> {
             }
             Instruction::SetAttr(_) => {
                 self.add(Instruction::Swap);
-                self.filter("weigh", 1);
+                self.filter("weigh-held", 1);
                 self.add(Instruction::Swap);
                 self.add(instruction.clone());
             }
@@ -271,6 +291,10 @@ impl<'s> Writer<'s> {
             {
                 self.add(Instruction::LoadConst(Jinja::from(*name)));
                 self.filter("metered-test", arguments + 1);
+            }
+            Instruction::Slice | Instruction::CompareAndPreserve(_) => {
+                self.count(64);
+                self.add(instruction.clone());
             }
             Instruction::Eq => self.compare("=="),
             Instruction::Ne => self.compare("!="),

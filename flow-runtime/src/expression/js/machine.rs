@@ -24,7 +24,7 @@ use crate::value::Value;
 
 const MOST_MEMORY: usize = 64 * 1024 * 1024;
 /// Times the interpreter may look whether to go on: once per 10,000 jumps and calls.
-const MOST_TICKS: u32 = 4_000;
+const MOST_TICKS: u32 = 2_000;
 /// Compiled functions kept per thread.
 const MOST_FUNCTIONS: usize = 512;
 
@@ -74,6 +74,10 @@ impl Watch {
     }
 
     fn tick(&self) -> bool {
+        if let Some(limit) = meter::exceeded() {
+            self.tripped.set(Some(limit));
+            return true;
+        }
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks);
         if ticks > self.most.get() {
@@ -113,19 +117,18 @@ pub(super) fn call(
             return Ok(None);
         };
         let outcome = running.call(source, this, arguments, MOST_TICKS + 1);
-        let close = running.watch.ticks.get() + 1 >= MOST_TICKS;
-        let limited = matches!(&outcome, Err(error) if matches!(error.kind, ErrorKind::Limit(_)));
-        if close || limited || running.runtime.is_job_pending() {
+        let limit = match &outcome {
+            Err(error) => error.limited(),
+            Ok(_) => None,
+        };
+        // Work is looked at every 10,000 steps, counted on from what ran here before, and so is
+        // memory. Where that can matter only a fresh machine decides.
+        let close = limit.is_none() && running.watch.ticks.get() > MOST_TICKS;
+        let doubtful = close || limit == Some(Limit::Memory);
+        if doubtful || limit.is_some() || running.runtime.is_job_pending() {
             *machine = None;
         }
-        // How much work was counted before, and how much memory is taken, depends on what ran
-        // here earlier. Where that can matter only a fresh machine decides.
-        let timed = matches!(&outcome, Err(error) if error.kind == ErrorKind::Limit(Limit::Time));
-        Ok(if (close || limited) && !timed {
-            None
-        } else {
-            Some(outcome)
-        })
+        Ok(if doubtful { None } else { Some(outcome) })
     })?;
     match shared {
         Some(outcome) => outcome,
@@ -205,10 +208,12 @@ impl Machine {
                 let value: Js<'_> = function.call_arg(passed)?;
                 from_js(&ctx, &value, well_formed.as_ref())
             })();
-            let value = value
-                .catch(&ctx)
-                .map_err(|error| caught(&error, watch.tripped.get()))?;
-            value.transpose()
+            let tripped = watch.tripped.get().or_else(meter::exceeded);
+            let value = value.catch(&ctx).map_err(|error| caught(&error, tripped))?;
+            match tripped {
+                Some(limit) => Err(EvalError::limit(limit)),
+                None => value.transpose(),
+            }
         })
     }
 }
@@ -227,6 +232,16 @@ fn prepare<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
     host.set(
         "time",
         Function::new(ctx.clone(), || meter::at_millis() as f64)?,
+    )?;
+    host.set(
+        "work",
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, units: f64| {
+            // Even if the script goes on from here, it has failed.
+            meter::work(units as u64 / 4).map_err(|error| {
+                meter::exceed(error.limited());
+                Exception::throw_range(&ctx, &error.message)
+            })
+        })?,
     )?;
     host.set("random", Function::new(ctx.clone(), meter::random)?)?;
     host.set("uuid", Function::new(ctx.clone(), meter::uuid)?)?;

@@ -78,7 +78,6 @@ impl Code {
         let names = plan.roots.iter().map(|root| &*root.name);
         let names: Vec<&str> = names.filter(|name| *name != "this").collect();
         let names = names.join(", ");
-        let text = text.trim().trim_end_matches(';');
         let text = match shape {
             Shape::Expression => format!("(function({names}) {{ return (\n{text}\n); }})"),
             Shape::Body => format!("(function({names}) {{\n{text}\n}})"),

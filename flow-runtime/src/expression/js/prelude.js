@@ -73,42 +73,78 @@
       strftime: (format) => host.strftime(String(format), millis),
       timestamp: () => millis / 1000,
       date: () => host.strftime('%Y-%m-%d', millis),
-      valueOf: () => millis,
+      [Symbol.toPrimitive]: (hint) => (hint === 'number' ? millis : plain()),
       toString: plain,
       toJSON: plain,
     });
   });
 
-  // Methods that walk an array natively never look at the limits, and an array may say it has
-  // four thousand million members without having any.
+  // Methods that work natively never look at the limits, so what they walk is counted before. An
+  // array may also say it has four thousand million members without having any.
   const most = 4000000;
+  const spend = (length) => { if (length > 1000) host.work(length); };
   const small = (value) => {
-    if (Array.isArray(value) && value.length > most) throw new RangeError('the array is too long');
+    if (Array.isArray(value)) {
+      if (value.length > most) throw new RangeError('the array is too long');
+      spend(value.length);
+    }
     return value;
   };
+  const array = (value) => {
+    if (Array.isArray(value)) {
+      small(value);
+    } else if (typeof value === 'object' && value !== null) {
+      throw new TypeError('methods of arrays need an array');
+    }
+  };
+  const replace = (prototype, name, wrapped) => {
+    defineProperty(wrapped, 'length', { value: prototype[name].length });
+    define(prototype, name, wrapped);
+  };
+  // For these an absent argument is an undefined one.
+  const short = ['map', 'filter', 'forEach', 'some', 'every', 'find', 'findIndex', 'includes', 'indexOf', 'slice', 'join'];
+  const scalar = ['constructor', 'push', 'pop', 'at', 'keys', 'values', 'entries', Symbol.iterator];
   for (const name of ownKeys(Array.prototype)) {
     const method = Array.prototype[name];
-    if (typeof method !== 'function' || name === 'constructor') continue;
-    const scalar = ['push', 'pop', 'at', 'keys', 'values', 'entries', Symbol.iterator];
-    if (scalar.includes(name)) continue;
-    const wrapped = {
+    if (typeof method !== 'function' || scalar.includes(name)) continue;
+    replace(Array.prototype, name, short.includes(name) ? {
+      [name](a, b) { array(this); return method.call(this, a, b); },
+    }[name] : {
       [name](...args) {
-        if (!Array.isArray(this)) {
-          if (typeof this === 'object' && this !== null) {
-            throw new TypeError('methods of arrays need an array');
-          }
-        } else if (this.length > most) {
-          throw new RangeError('the array is too long');
-        }
+        array(this);
         if (name === 'concat') args.forEach(small);
-        if (name === 'flat' || name === 'flatMap') original.forEach.call(this, small);
+        if (name === 'flat' || name === 'flatMap') this.forEach(small);
         return apply(method, this, args);
       },
-    }[name];
-    defineProperty(wrapped, 'length', { value: method.length });
-    define(Array.prototype, name, wrapped);
+    }[name]);
   }
-  const original = { forEach: Array.prototype.forEach };
+  const searches = ['indexOf', 'lastIndexOf', 'includes', 'split', 'replace', 'replaceAll'];
+  const copies = ['toUpperCase', 'toLowerCase', 'normalize', 'repeat', 'padStart', 'padEnd', 'localeCompare'];
+  for (const name of [...searches, ...copies]) {
+    const method = String.prototype[name];
+    const searching = searches.includes(name);
+    replace(String.prototype, name, {
+      [name](a, b) {
+        const length = this === undefined || this === null ? 0 : this.length;
+        if (length > 1000) {
+          spend(length / 2);
+          // A search compares the whole of what it looks for at every place.
+          if (searching && typeof a === 'string' && a.length > 16) spend(length * a.length / 1024);
+        }
+        return method.call(this, a, b);
+      },
+    }[name]);
+  }
+  const { parse: parseJson, stringify } = JSON;
+  define(JSON, 'parse', function parse(text, reviver) {
+    if (typeof text === 'string') spend(text.length);
+    return parseJson(text, reviver);
+  });
+  define(JSON, 'stringify', function (value, replacer, space) {
+    const text = stringify(value, replacer, space);
+    if (text !== undefined) spend(text.length);
+    return text;
+  });
   for (const name of ['Set', 'Map', 'WeakSet', 'WeakMap']) {
     const Native = globalThis[name];
     const Guarded = {

@@ -65,6 +65,34 @@ struct HereDocument {
     depth: usize,
 }
 
+impl HereDocument {
+    /// The line as the shell compares it.
+    fn stripped<'l>(&self, line: &'l str) -> &'l str {
+        if self.tabs {
+            line.trim_start_matches('\t')
+        } else {
+            line
+        }
+    }
+
+    /// Whether a line that is written as it is could be taken for the delimiter, or be garbled by
+    /// looking for it: dash does not put back every byte it has looked at, and bash stops in
+    /// `$(…)` at a line that only begins with the delimiter.
+    fn confuses(&self, line: &str) -> bool {
+        let line = self.stripped(line);
+        let alike = line
+            .bytes()
+            .zip(self.delimiter.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let odd = line
+            .as_bytes()
+            .get(alike)
+            .is_some_and(|next| !next.is_ascii());
+        alike == self.delimiter.len() || (alike > 0 && odd)
+    }
+}
+
 /// A place for a value.
 enum Place {
     Bare,
@@ -417,19 +445,11 @@ impl<'a> Lexer<'a> {
     }
 
     fn document(&mut self, document: &HereDocument) -> Result<(), EvalError> {
-        let stripped = |line: &'_ str| {
-            let kept = if document.tabs {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            kept == document.delimiter
-        };
         // The text ends at the delimiter, whatever stands in it.
         let mut end = self.at;
         let mut after = self.text.len();
         for line in self.text[self.at..].split_inclusive('\n') {
-            if stripped(line.strip_suffix('\n').unwrap_or(line)) {
+            if document.stripped(line.strip_suffix('\n').unwrap_or(line)) == document.delimiter {
                 after = end + line.len();
                 break;
             }
@@ -437,8 +457,10 @@ impl<'a> Lexer<'a> {
         }
         let started = self.out.len();
         let mut nested = false;
+        let mut valued = false;
         while self.at < end {
             if let Some((index, length)) = marked(self.rest()) {
+                valued = true;
                 self.document_value(document, index, nested)?;
                 self.at += length;
                 continue;
@@ -457,7 +479,8 @@ impl<'a> Lexer<'a> {
                 other => self.copy(other.len_utf8()),
             }
         }
-        if self.out[started..].lines().any(stripped) {
+        let mut lines = self.out[started..].split('\n');
+        if valued && lines.any(|line| document.confuses(line)) {
             return Err(misplaced(
                 "in a here-document that it would end",
                 "choose another delimiter",
@@ -475,10 +498,8 @@ impl<'a> Lexer<'a> {
             (body, '}')
         } else if let Some(body) = rest.strip_prefix("$(") {
             (body, ')')
-        } else if rest.starts_with('`') {
-            return false;
         } else {
-            return true;
+            return !rest.starts_with('`');
         };
         let inside = |letter: char| "(){}'\"\\`$#\u{fdd0}".contains(letter) || letter == '\n';
         body.find(inside)
@@ -533,14 +554,10 @@ impl<'a> Lexer<'a> {
                 }
                 encoded.push(letter);
             }
-            let mut whole = self.out[begun..].to_owned();
-            whole.push_str(&encoded);
-            let whole = if document.tabs {
-                whole.trim_start_matches('\t')
-            } else {
-                &whole
-            };
-            if stripped || document.delimiter.starts_with(whole) {
+            let head = document.stripped(&self.out[begun..]);
+            let first_letter = head.chars().chain(encoded.chars()).next();
+            let alike = first_letter == document.delimiter.chars().next();
+            if stripped || alike || first_letter.is_none() {
                 // Expands to nothing, and keeps the line from being the delimiter.
                 self.out.push_str("${-+}");
             }
@@ -640,10 +657,17 @@ impl<'a> Lexer<'a> {
                 encoded.push_str(&text);
             }
         }
-        for frame in self.frames.iter().rev() {
+        for (index, frame) in self.frames.iter().enumerate().rev() {
             let Frame::Backquotes { backslashes } = frame else {
                 continue;
             };
+            // Bash looks for braces there as if the inner quotes ended the outer ones.
+            if self.frames[..index].contains(&Frame::Double) && !texts.iter().all(|t| harmless(t)) {
+                return Err(misplaced(
+                    "inside back-quotes inside double quotes",
+                    "write `$(…)`",
+                ));
+            }
             if *backslashes {
                 return Err(misplaced(
                     "inside back-quotes that hold backslashes",

@@ -10,11 +10,11 @@ mod lexer;
 mod tests;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use super::error::{ErrorKind, EvalError};
-use super::{meter, text};
-use crate::value::{List, Value};
+use super::text;
+use crate::value::Value;
 
 /// A value that waits for its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,68 +53,6 @@ fn marked(text: &str) -> Option<(usize, usize)> {
     let (digits, _) = rest.split_once(CLOSING)?;
     let length = OPENING.len() + digits.len() + CLOSING.len_utf8();
     Some((digits.parse().ok()?, length))
-}
-
-/// Puts text back where a value holds marks, which happens when a template captured its own
-/// output.
-pub(super) fn resolve(held: Held, values: &[Held]) -> Result<Held, EvalError> {
-    Ok(match held {
-        Held::Raw(text) => Held::Raw(resolved(&text, values)?.unwrap_or(text)),
-        Held::Value(value) => Held::Value(resolve_value(value, values)?),
-    })
-}
-
-fn resolve_value(value: Value, values: &[Held]) -> Result<Value, EvalError> {
-    Ok(match value {
-        Value::Str(text) => match resolved(&text, values)? {
-            Some(text) => Value::text(text),
-            None => Value::Str(text),
-        },
-        Value::List(list) if list.0.iter().any(Value::is_text) => {
-            let items = list.0.iter().cloned();
-            let items: Result<_, _> = items.map(|item| resolve_value(item, values)).collect();
-            Value::List(Arc::new(List(items?)))
-        }
-        other => other,
-    })
-}
-
-impl Value {
-    fn is_text(&self) -> bool {
-        matches!(self, Value::Str(_) | Value::List(_))
-    }
-}
-
-fn resolved(text: &str, values: &[Held]) -> Result<Option<String>, EvalError> {
-    let Some(mut at) = text.find(OPENING.as_str()) else {
-        return Ok(None);
-    };
-    let mut out = String::new();
-    let mut rest = text;
-    loop {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let Some((index, length)) = marked(rest) else {
-            // A filter cut the mark into pieces.
-            return Err(EvalError::new(
-                ErrorKind::Place,
-                "text captured in a command cannot be cut or changed before it is written",
-            ));
-        };
-        match values.get(index) {
-            Some(Held::Value(value)) => text::write(&mut out, value)?,
-            Some(Held::Raw(raw)) => out.push_str(raw),
-            None => {}
-        }
-        rest = &rest[length..];
-        match rest.find(OPENING.as_str()) {
-            Some(next) => at = next,
-            None => break,
-        }
-    }
-    out.push_str(rest);
-    meter::produce(out.len() as u64)?;
-    Ok(Some(out))
 }
 
 /// The command, with every value in its place.

@@ -1,0 +1,408 @@
+use std::sync::Arc;
+
+use flow_model::expression::vocabulary;
+use flow_model::graph::{Dialect, Literal, Rule, Template};
+
+use super::super::{Context, Engine, ErrorKind, Instant, truth};
+use super::{MOMENT, json, narrowed, sole, world};
+use crate::value::Value;
+
+fn eval(source: &str) -> Value {
+    match super::eval(source, Dialect::Jinja) {
+        Ok(value) => value,
+        Err(error) => panic!("{source}: {error:?}"),
+    }
+}
+
+fn fails(source: &str) -> (ErrorKind, String) {
+    let error = super::eval(source, Dialect::Jinja).unwrap_err();
+    (error.kind, error.message)
+}
+
+fn render(source: &str) -> String {
+    match super::render(source, Dialect::Jinja) {
+        Ok(text) => text,
+        Err(error) => panic!("{source}: {error:?}"),
+    }
+}
+
+#[test]
+fn an_expression_has_its_native_value() {
+    for (source, value) in [
+        ("inputs.count + 1", "4"),
+        ("inputs.count / 2", "1.5"),
+        ("inputs.count * 2.0", "6"),
+        ("4 / 2", "2"),
+        ("7 // 2 + 2 ** 3 - 1 % 2", "10"),
+        ("inputs.tags + ['c']", r#"["a","b","c"]"#),
+        ("'ab' + 'c' ~ 1 ~ inputs.none", r#""abc1null""#),
+        ("inputs.none", "null"),
+        (
+            "[1, 2.0, true, {'b': 1, 'a': 2}]",
+            r#"[1,2,true,{"b":1,"a":2}]"#,
+        ),
+        ("state.count > 3 and state.mode == 'fast'", "true"),
+        (
+            "state.files | selectattr('status', 'equalto', 'ok') | map(attribute='path') | list",
+            r#"["a.rs"]"#,
+        ),
+        ("inputs.tags | length", "2"),
+        ("inputs.tags[-1]", r#""b""#),
+        ("inputs.tags[0:1]", r#"["a"]"#),
+        ("state['user']['name']", r#""Ada""#),
+        ("count", "5"),
+        ("mode", r#""fast""#),
+        ("total + raw.count + computed.total + this.count", "94"),
+        ("item.id if item.status == 'ok' else 0", "7"),
+        ("'x' in inputs.tags", "false"),
+        ("0 < inputs.count < 4", "true"),
+        (
+            "state.user.items() | list",
+            r#"[["name","Ada"],["age",36]]"#,
+        ),
+        ("state.user.get('nope', 1)", "1"),
+        ("' a b '.strip().split(' ')", r#"["a","b"]"#),
+        ("'a,b' | split(',') | list", r#"["a","b"]"#),
+        ("'abc'.startswith('a') and 'abc' | endswith('c')", "true"),
+        ("'{} of {:>3}'.format(1, 2)", r#""1 of   2""#),
+        ("'%s-%03d' | format('a', 7)", r#""a-007""#),
+        ("2.6 | round", "3"),
+        ("[3, 1, 2] | sort | join('-')", r#""1-2-3""#),
+        ("[1, [2]] | join(' ')", r#""1 [2]""#),
+        ("{'a': 1} | tojson", r#""{\"a\":1}""#),
+        ("{'a': '<&>'} | tojson", r#""{\"a\":\"<&>\"}""#),
+        ("[1] | tojson(indent=2)", r#""[\n  1\n]""#),
+        (r#"'{"a": [1.0]}' | parse_json"#, r#"{"a":[1]}"#),
+        (
+            "'Score: 45%' | regex_search('Score: ([0-9]+)') | first | int",
+            "45",
+        ),
+        (
+            "'45% reduction' | regex_search('[0-9]+% reduction')",
+            r#"["45% reduction"]"#,
+        ),
+        ("'none' | regex_search('[0-9]')", "[]"),
+        (r"'10 20' | regex_findall(r'\d+')", r#"["10","20"]"#),
+        (
+            r"'a=1 b=2' | regex_findall(r'(\w)=(\d)')",
+            r#"[["a","1"],["b","2"]]"#,
+        ),
+        (
+            r"'a.txt' | regex_replace(r'(\w)\.txt$', r'\1.md')",
+            r#""a.md""#,
+        ),
+        ("'src/a b.rs' | path_to_key", r#""src_a_b_rs""#),
+        (
+            "'abc' | hash",
+            r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#,
+        ),
+        (r#"["it's", "b"] | sh"#, r#""'it'\\''s' b""#),
+        ("range(3) | list", "[0,1,2]"),
+        ("[1, 2, 3] | batch(2, 0)", "[[1,2],[3,0]]"),
+        ("[1, 2, 3] | slice(2) | list", "[[1,2],[3]]"),
+        ("[1] | chain([2]) | list", "[1,2]"),
+        ("'ab' * 2", r#""abab""#),
+        ("[1] * 2", "[1,1]"),
+        ("10 ** 20", "100000000000000000000"),
+        ("3 is odd and 4 is greaterthan(3)", "true"),
+        ("dict(a=1)", r#"{"a":1}"#),
+        ("'a\nb' | indent(2)", r#""a\n  b""#),
+        ("'a-b' | replace('-', '+')", r#""a+b""#),
+    ] {
+        assert_eq!(eval(source), json(value), "{source}");
+    }
+}
+
+#[test]
+fn what_is_undefined_is_an_error_that_names_it() {
+    for (source, named) in [
+        ("state.nope", "`state.nope`"),
+        ("nope", "`nope`"),
+        ("inputs.nope.deeper", "`inputs.nope`"),
+        ("inputs.count.deeper", "`inputs.count.deeper`"),
+        ("state.user['no way']", "`state.user['no way']`"),
+        ("inputs.tags[5]", "`inputs.tags[5]`"),
+        ("[1, state.nope]", "`state.nope`"),
+        ("{'a': state.nope}", "`state.nope`"),
+        ("state.nope if true else 1", "`state.nope`"),
+        ("state.nope == 1", "`state.nope`"),
+        ("state.nope ~ 'x'", "`state.nope`"),
+        ("state.nope + 1", "`state.nope`"),
+        ("state.nope | upper", "`state.nope`"),
+        ("state.nope | parse_json", "`state.nope`"),
+        ("state.nope.strip()", "`state.nope`"),
+        ("not state.nope", "`state.nope`"),
+        ("1 if state.nope else 2", "`state.nope`"),
+    ] {
+        let (kind, message) = fails(source);
+        assert_eq!(kind, ErrorKind::Undefined, "{source}: {message}");
+        assert!(message.contains(named), "{source}: {message}");
+    }
+    let error = super::render("a {{ state.nope }} b", Dialect::Jinja).unwrap_err();
+    assert_eq!(error.message, "`state.nope` is undefined");
+    let error = super::render(
+        "{% for f in state.files %}{{ f.nope }}{% endfor %}",
+        Dialect::Jinja,
+    )
+    .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Undefined);
+}
+
+#[test]
+fn what_is_undefined_can_be_asked_for_and_defaulted() {
+    assert_eq!(eval("state.nope | default('x')"), json(r#""x""#));
+    assert_eq!(eval("nope | d(1)"), json("1"));
+    assert_eq!(eval("state.nope is defined"), json("false"));
+    assert_eq!(
+        eval("state.user is defined and inputs.nope is undefined"),
+        json("true")
+    );
+    assert_eq!(eval("1 if inputs.nope is defined else 2"), json("2"));
+}
+
+#[test]
+fn a_value_that_is_only_read_comes_back_as_the_same_value() {
+    let (world, instant) = (world(), Instant::new(0, 0));
+    let context = Context::new(&world, &instant);
+    let engine = Engine::new();
+    let Value::List(files) = &world.raw[0].1 else {
+        panic!("files is a list")
+    };
+    for source in [
+        "state.files",
+        "files",
+        "raw['files']",
+        "state.files if true else 0",
+        "[state.files][0]",
+    ] {
+        let Value::List(found) = engine
+            .eval_expression(&sole(source, Dialect::Jinja), &context)
+            .unwrap()
+        else {
+            panic!("{source} is a list")
+        };
+        assert!(Arc::ptr_eq(files, &found), "{source}");
+    }
+}
+
+#[test]
+fn a_step_sees_only_the_state_it_lists() {
+    let needs = &["count"];
+    assert_eq!(
+        narrowed("state.count", Dialect::Jinja, needs).unwrap(),
+        json("5")
+    );
+    assert_eq!(
+        narrowed("state", Dialect::Jinja, needs).unwrap(),
+        json(r#"{"count":5}"#)
+    );
+    for source in [
+        "state.mode",
+        "mode",
+        "raw.user.name",
+        "state.mode | default(1)",
+        "state.count + state.total",
+    ] {
+        let error = narrowed(source, Dialect::Jinja, needs).unwrap_err();
+        assert!(
+            matches!(error.kind, ErrorKind::NotInNeedsState { .. }),
+            "{source}: {error}"
+        );
+    }
+    let error = narrowed("state.nope", Dialect::Jinja, needs).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Undefined);
+    assert_eq!(
+        narrowed("inputs.count", Dialect::Jinja, &[]).unwrap(),
+        json("3")
+    );
+}
+
+#[test]
+fn a_computed_field_that_failed_fails_who_reads_it_and_nobody_else() {
+    for source in [
+        "state.broken",
+        "broken + 1",
+        "[computed.broken]",
+        "state.broken | default(1)",
+    ] {
+        let (_, message) = fails(source);
+        assert_eq!(message, "the rule of `broken` failed", "{source}");
+    }
+    assert_eq!(eval("1 if true else state.broken"), json("1"));
+    assert_eq!(eval("state | length"), json("5"));
+}
+
+#[test]
+fn braces_stand_for_variables() {
+    assert_eq!(render(r#"kill {{ variable("session_id") }}"#), "kill s-1");
+    assert_eq!(render(r#"a {{ variable("nope") }}"#), "a {nope}");
+    let error = super::render(r#"{{ variable("match_text") }}"#, Dialect::Jinja).unwrap_err();
+    assert_eq!(error.message, "the variable `match_text` has no value yet");
+}
+
+#[test]
+fn text_shows_values_one_way() {
+    assert_eq!(
+        render(
+            "{{ inputs.name }} {{ inputs.count }} {{ inputs.none }} {{ 4 / 2 }} {{ true }} {{ inputs.tags }} {{ state.user }}"
+        ),
+        r#"it's 3 null 2 true ["a","b"] {"name":"Ada","age":36}"#
+    );
+    assert_eq!(
+        render(
+            "{% for f in state.files %}{{ loop.index }}:{{ f.path }}{% if not loop.last %}, {% endif %}{% endfor %}\n"
+        ),
+        "1:a.rs, 2:b.rs\n"
+    );
+    assert_eq!(
+        render("${#PATH} {% raw %}{{ x }}{% endraw %}"),
+        "${#PATH} {{ x }}"
+    );
+    assert_eq!(
+        render(
+            "{% set x = 'a' ~ 1 %}{% macro m(y) %}<{{ y }}>{% endmacro %}{{ m(x) }}{% filter upper %}b{{ x }}{% endfilter %}"
+        ),
+        "<a1>BA1"
+    );
+    assert_eq!(
+        render(
+            "{% for x in range(3) if x != 1 %}a long enough line {{ x }}\n{% else %}none{% endfor %}"
+        ),
+        "a long enough line 0\na long enough line 2\n"
+    );
+    assert_eq!(
+        render(
+            "{% set ns = namespace(n=0) %}{% for x in [1, 2] %}{% set ns.n = ns.n + x %}{% endfor %}{{ ns.n }}"
+        ),
+        "3"
+    );
+}
+
+#[test]
+fn time_and_chance_come_from_the_event() {
+    assert_eq!(render("{{ now() }}"), "2025-08-19 14:30:00");
+    assert_eq!(eval("now()"), json(r#""2025-08-19 14:30:00""#));
+    assert_eq!(eval("now().isoformat()"), json(r#""2025-08-19T14:30:00""#));
+    assert_eq!(
+        eval("now().strftime('%Y%m%d-%H%M%S')"),
+        json(r#""20250819-143000""#)
+    );
+    assert_eq!(eval("now().timestamp()"), json("1755613800"));
+    assert_eq!(eval("now().date()"), json(r#""2025-08-19""#));
+    assert_eq!(eval("uuid()"), eval("uuid()"));
+    assert_eq!(eval("uuid() == uuid()"), json("false"));
+
+    let (world, instant) = (world(), Instant::new(MOMENT, 9));
+    let (engine, expression) = (Engine::new(), sole("uuid()", Dialect::Jinja));
+    let context = Context::new(&world, &instant);
+    let first = engine.eval_expression(&expression, &context).unwrap();
+    let second = engine.eval_expression(&expression, &context).unwrap();
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_template_is_evaluated_where_it_has_to_be() {
+    let template = Template::Map(
+        vec![
+            ("a".into(), Template::Literal(Literal::Int(1))),
+            (
+                "b".into(),
+                Template::List(
+                    vec![Template::Expression(sole("inputs.count", Dialect::Jinja))].into(),
+                ),
+            ),
+            (
+                "c".into(),
+                Template::Text(sole("n={{ inputs.count }}", Dialect::Jinja)),
+            ),
+        ]
+        .into(),
+    );
+    let (world, instant) = (world(), Instant::new(0, 0));
+    let value = Engine::new()
+        .render(&template, &Context::new(&world, &instant))
+        .unwrap();
+    assert_eq!(value, json(r#"{"a":1,"b":[3],"c":"n=3"}"#));
+    let rule = Rule::Value(Template::Expression(sole("input + total", Dialect::Jinja)));
+    let value = Engine::new().transform(&rule, &Value::Int(1), &Context::new(&world, &instant));
+    assert_eq!(value.unwrap(), Value::Int(43));
+}
+
+#[test]
+fn a_text_at_an_address_that_is_used_again_is_compiled_again() {
+    let engine = Engine::new();
+    let (world, instant) = (world(), Instant::new(0, 0));
+    let context = Context::new(&world, &instant);
+    for n in 0..50 {
+        let value = engine.eval_expression(&sole(&format!("{n:02} + 0"), Dialect::Jinja), &context);
+        assert_eq!(value.unwrap(), Value::Int(n));
+    }
+}
+
+#[test]
+fn faults_are_told_apart() {
+    for source in [
+        "1 +",
+        "a | nope",
+        "a is nope",
+        "nope()",
+        "'\\d' ~ (",
+        "'a'.nope()",
+    ] {
+        assert_eq!(fails(source).0, ErrorKind::Syntax, "{source}");
+    }
+    for source in [
+        "1 + 'a'",
+        "'a' | parse_json",
+        "1 / 0",
+        "'a' * 'b'",
+        "{'a': 1} + 1",
+    ] {
+        assert_eq!(fails(source).0, ErrorKind::Type, "{source}");
+    }
+    assert_eq!(fails("'a' | regex_search('(')").0, ErrorKind::Syntax);
+}
+
+#[test]
+fn every_name_of_the_vocabulary_is_registered() {
+    for name in vocabulary::FILTERS {
+        assert_eq!(
+            eval(&format!("'{name}' is filter")),
+            Value::Bool(true),
+            "{name}"
+        );
+    }
+    for name in vocabulary::TESTS {
+        assert_eq!(
+            eval(&format!("'{name}' is test")),
+            Value::Bool(true),
+            "{name}"
+        );
+    }
+    for name in vocabulary::FUNCTIONS {
+        if let Err(error) = super::eval(&format!("{name}(1, 2, 3, 4, 5)"), Dialect::Jinja) {
+            assert!(!error.message.contains("unknown"), "{name}: {error}");
+        }
+    }
+    for name in vocabulary::JS_FUNCTIONS {
+        let found = super::eval(&format!("typeof globalThis.{name}"), Dialect::Js).unwrap();
+        assert_eq!(found, Value::text("function"), "{name}");
+    }
+}
+
+#[test]
+fn truth_depends_on_the_dialect() {
+    for (value, jinja, js) in [
+        ("null", false, false),
+        ("0", false, false),
+        ("0.5", true, true),
+        (r#""""#, false, false),
+        (r#""false""#, true, true),
+        ("[]", false, true),
+        ("{}", false, true),
+        ("[0]", true, true),
+    ] {
+        assert_eq!(truth(&json(value), Dialect::Jinja), jinja, "{value}");
+        assert_eq!(truth(&json(value), Dialect::Js), js, "{value}");
+    }
+}
