@@ -16,8 +16,8 @@ use super::{
 use crate::input::InputFault;
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Deed, Effect, Evaluator, Event, Failure, FailureKind, Happening, Program,
-    Refusal, Run, Start, Status,
+    Action, ActionId, Deed, Effect, Evaluator, Event, Failure, FailureKind, Happening, Place,
+    Program, Refusal, Run, Start, Status,
 };
 use crate::value::Value;
 
@@ -170,6 +170,8 @@ pub struct Host {
 struct Inner {
     options: HostOptions,
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
+    /// Runs whose last event was recorded here, before they were driven.
+    fresh: Mutex<HashSet<RunId>>,
     stop: watch::Sender<bool>,
 }
 
@@ -181,6 +183,7 @@ impl Host {
             inner: Arc::new(Inner {
                 options,
                 programs: Mutex::default(),
+                fresh: Mutex::default(),
                 stop: watch::Sender::new(false),
             }),
         }
@@ -233,7 +236,13 @@ impl Host {
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
+        self.fresh().insert(id);
         Ok(id)
+    }
+
+    fn fresh(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
+        let fresh = &self.inner.fresh;
+        fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drives a run until it is over, waits for somebody, or the host is told to stop.
@@ -270,6 +279,7 @@ impl Host {
                 Err(error) => return Err(error),
             }
         }
+        self.fresh().insert(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
@@ -473,12 +483,20 @@ impl Driver {
 
     async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
-            if let Effect::Entered(_) | Effect::Left { .. } = &effect {
+            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
                 self.act(effect);
             }
         }
         for effect in self.run.taken_over(now()) {
+            if let Effect::Act(action) = &effect
+                && !is_fresh
+            {
+                // Another host began it; here it begins now.
+                let (frame, node) = (action.frame, action.node.clone());
+                self.act(Effect::Entered(Place { frame, node }));
+            }
             self.act(effect);
         }
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -507,7 +525,10 @@ impl Driver {
                 }
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
-                Turn::Stop => return Ok(self.report(Some(ReportStatus::Interrupted))),
+                Turn::Stop => {
+                    self.note_waiting().await?;
+                    return Ok(self.report(Some(ReportStatus::Interrupted)));
+                }
             }
         }
     }
