@@ -1,13 +1,15 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flow_runtime::journal::Status;
 use flow_runtime::library::Place;
 
 use crate::output::Color;
 
-/// Workflows as data: check, draw and find them.
+/// Workflows as data: check, draw, find and run them.
 #[derive(Debug, Parser)]
 #[command(
     name = "flow",
@@ -18,8 +20,11 @@ Examples:
   flow check                      check the project's workflows
   flow explain F020               say more about a finding
   flow graph deploy               draw a workflow in the terminal
+  flow run deploy staging         run a workflow with its first required input
+  flow deploy staging             the same; `flow _list` when a workflow is called `list`
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 definition invalid."
+Exit codes: 0 done, 1 failed, 2 usage, 3 definition invalid, 4 refused by a person,
+5 waiting (resumable), 130 interrupted (resumable)."
 )]
 pub(crate) struct Cli {
     /// When to use colours
@@ -53,6 +58,234 @@ Examples:
     Graph(GraphArguments),
     /// List the workflows that can be found by name
     List(ListArguments),
+    /// Run a workflow
+    Run(RunArguments),
+    /// Go on with a run that waits, was interrupted or failed
+    Resume(ResumeArguments),
+    /// Answer what a run asks, and go on with it
+    Answer(AnswerArguments),
+    /// End a run
+    Cancel(CancelArguments),
+    /// List runs, newest first
+    Runs(RunsArguments),
+    /// Show a run: its steps so far, its state, what it waits for
+    Show(ShowArguments),
+    /// Show what the commands of a run wrote
+    Logs(LogsArguments),
+    /// `flow <workflow> …` stands for `flow run <workflow> …`
+    #[command(external_subcommand)]
+    Workflow(Vec<OsString>),
+}
+
+/// What `flow run` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Required inputs can be given in their order after the workflow; others with -p. A value is read by
+the type of its input: a text as it is, yes/no or true/false for a boolean, JSON for arrays and
+objects. The result goes to standard output, progress to standard error. A run that asks
+something nobody here can answer waits: `flow answer` goes on with it.
+
+Examples:
+  flow run review main feature-x -p reviewer=bob
+  flow run deploy.yaml --input-file inputs.yaml --format json
+  flow run deploy staging --dry-run       what would happen, as far as that is known
+  flow run deploy --answers answers.yaml  with answers to its prompts, by step")]
+pub(crate) struct RunArguments {
+    /// A workflow's name, a file, or `-` for standard input
+    pub(crate) workflow: String,
+
+    /// Required inputs, in order
+    #[arg(value_name = "INPUT", allow_negative_numbers = true)]
+    pub(crate) inputs: Vec<String>,
+
+    /// An input by name; may be given several times
+    #[arg(short, long = "param", value_name = "KEY=VALUE")]
+    pub(crate) parameters: Vec<String>,
+
+    /// The old name of --param
+    #[arg(long = "var", value_name = "KEY=VALUE", hide = true)]
+    pub(crate) variables: Vec<String>,
+
+    /// A JSON or YAML file with inputs by name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_file: Option<PathBuf>,
+
+    /// Show what would happen, as far as that is known, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How long the run may take: seconds, or such as 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+
+    /// How many steps may be executed
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) driving: Driving,
+}
+
+/// How a run is driven and what is told of it.
+#[derive(Debug, Args)]
+pub(crate) struct Driving {
+    /// Ask on standard input, though it is no terminal
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// A JSON or YAML file with answers to prompts, by step
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answers: Option<PathBuf>,
+
+    /// How the result is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: RunFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// The output of the run
+    #[default]
+    Text,
+    /// One object: `{run_id, workflow, status, …, output, …}`
+    Json,
+    /// An object a line for what happens, then the same object
+    Jsonl,
+}
+
+/// What `flow resume` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A run that waits or was interrupted goes on where it was; a failed one tries its failed step again;
+of one that is over the result is shown.")]
+pub(crate) struct ResumeArguments {
+    /// The run, or the beginning of its id
+    pub(crate) run: String,
+
+    #[command(flatten)]
+    pub(crate) driving: Driving,
+}
+
+/// What `flow answer` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  flow answer r-01k true                    to a question with yes or no
+  flow answer r-01k staging                 a text, or one of the choices
+  flow answer r-01k '{\"input\": \"staging\"}'  the same, in full
+  flow answer r-01k --decline               nothing, on purpose")]
+pub(crate) struct AnswerArguments {
+    /// The run, or the beginning of its id
+    pub(crate) run: String,
+
+    /// The answer, as JSON or as plain text
+    #[arg(
+        value_name = "ANSWER",
+        allow_negative_numbers = true,
+        required_unless_present = "decline"
+    )]
+    pub(crate) answer: Option<String>,
+
+    /// The step that asks, when several do
+    #[arg(long, value_name = "ID")]
+    pub(crate) step: Option<String>,
+
+    /// Decline to answer
+    #[arg(long, conflicts_with = "answer")]
+    pub(crate) decline: bool,
+
+    #[command(flatten)]
+    pub(crate) driving: Driving,
+}
+
+/// What `flow cancel` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    /// The run, or the beginning of its id
+    pub(crate) run: String,
+
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+/// What `flow runs` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct RunsArguments {
+    /// Only runs that stand so: running, waiting, sleeping, completed, failed or cancelled
+    #[arg(long)]
+    pub(crate) status: Vec<Status>,
+
+    /// How the list is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: RunsFormat,
+
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum RunsFormat {
+    /// For people
+    #[default]
+    Table,
+    /// One object: `{runs: […]}`
+    Json,
+}
+
+/// What `flow show` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The run, or the beginning of its id
+    pub(crate) run: String,
+
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ShowFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ShowFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One object
+    Json,
+}
+
+/// What `flow logs` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    /// The run, or the beginning of its id
+    pub(crate) run: String,
+
+    /// Only what this step wrote
+    #[arg(long, value_name = "ID")]
+    pub(crate) step: Option<String>,
+
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ShowFormat,
+}
+
+/// A time such as `90`, `90s`, `5m` or `1h`, in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim() {
+        it if it.ends_with("ms") => (&it[..it.len() - 2], 0.001),
+        it if it.ends_with('s') => (&it[..it.len() - 1], 1.0),
+        it if it.ends_with('m') => (&it[..it.len() - 1], 60.0),
+        it if it.ends_with('h') => (&it[..it.len() - 1], 3600.0),
+        it => (it, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number * unit),
+        _ => Err("give seconds, or a time such as 90s, 5m or 1h".to_owned()),
+    }
 }
 
 /// What `flow check` is asked.

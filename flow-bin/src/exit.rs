@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use flow_runtime::library;
+use flow_runtime::{host, journal, library};
 
 use crate::output::Output;
 
@@ -18,6 +18,12 @@ pub(crate) enum Exit {
     Usage,
     /// The definition has errors.
     Invalid,
+    /// A person has refused.
+    Refused,
+    /// A run waits for somebody and can be resumed.
+    Waiting,
+    /// It was told to stop; a run can be resumed.
+    Interrupted,
     /// Whoever read the output has gone; as a shell reports a program that the signal ended.
     Unheard,
 }
@@ -29,6 +35,9 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Invalid => 3,
+            Exit::Refused => 4,
+            Exit::Waiting => 5,
+            Exit::Interrupted => 130,
             Exit::Unheard => 141,
         })
     }
@@ -77,5 +86,17 @@ pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
     if error.is::<library::Error>() {
         return Exit::Usage;
     }
-    Exit::Failed
+    let journal = match error.downcast_ref::<host::Error>() {
+        Some(host::Error::Refused(_) | host::Error::Inputs(_)) => return Exit::Usage,
+        Some(host::Error::Journal(error)) => Some(error),
+        _ => error.downcast_ref::<journal::Error>(),
+    };
+    match journal {
+        Some(
+            journal::Error::NoSuchRun { .. }
+            | journal::Error::Ambiguous { .. }
+            | journal::Error::NotARunId { .. },
+        ) => Exit::Usage,
+        _ => Exit::Failed,
+    }
 }

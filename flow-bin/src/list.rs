@@ -216,7 +216,8 @@ fn origin(entry: &Entry) -> String {
     }
 }
 
-fn described(field: &Field) -> Vec<Cell> {
+/// A parameter as a row of a table.
+pub(crate) fn described(field: &Field) -> Vec<Cell> {
     let need = match &field.default {
         _ if field.required => "required".to_owned(),
         Some(_) if field.secret => "has a default".to_owned(),

@@ -1,33 +1,34 @@
 //! The `flow` command.
 
+mod answer;
 mod check;
 mod cli;
+mod engine;
 mod exit;
 mod explain;
 mod files;
 mod graph;
 mod list;
 mod output;
+mod run;
+mod runs;
 mod schema;
+mod shortcut;
 mod target;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use exit::Exit;
 use output::Output;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::new(cli.color);
-    let done = match &cli.command {
-        Command::Check(arguments) => check::run(arguments, &mut output),
-        Command::Explain(arguments) => explain::run(arguments, &mut output),
-        Command::Schema => schema::run(&mut output),
-        Command::Graph(arguments) => graph::run(arguments, &mut output),
-        Command::List(arguments) => list::run(arguments, &mut output),
-    };
+    let done = command(&cli.command, &mut output);
     let done = done.and_then(|exit| {
         output.flush()?;
         Ok(exit)
@@ -35,5 +36,23 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error, &mut output).into(),
+    }
+}
+
+fn command(command: &Command, output: &mut Output) -> Result<Exit> {
+    match command {
+        Command::Check(arguments) => check::run(arguments, output),
+        Command::Explain(arguments) => explain::run(arguments, output),
+        Command::Schema => schema::run(output),
+        Command::Graph(arguments) => graph::run(arguments, output),
+        Command::List(arguments) => list::run(arguments, output),
+        Command::Run(arguments) => run::run(arguments, output),
+        Command::Resume(arguments) => answer::resume(arguments, output),
+        Command::Answer(arguments) => answer::answer(arguments, output),
+        Command::Cancel(arguments) => answer::cancel(arguments, output),
+        Command::Runs(arguments) => runs::list(arguments, output),
+        Command::Show(arguments) => runs::show(arguments, output),
+        Command::Logs(arguments) => runs::logs(arguments, output),
+        Command::Workflow(words) => shortcut::run(words, output),
     }
 }

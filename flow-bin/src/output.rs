@@ -209,7 +209,7 @@ pub(crate) fn table(rows: &[Vec<Cell>], paint: Paint, width: Option<usize>) -> S
 }
 
 /// The text in so many columns, with `…` where it was cut.
-fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }

@@ -67,9 +67,7 @@ pub(crate) fn any(library: &Library, asked: &str) -> Result<Compiled> {
         return stdin(library);
     }
     let path = Path::new(asked);
-    let extension = path.extension().unwrap_or_default();
-    let is_path = asked.contains(['/', '\\']) || EXTENSIONS.iter().any(|known| extension == *known);
-    if is_path {
+    if is_path(asked) {
         return file(library, path);
     }
     if let Some(found) = library.get(asked)? {
@@ -78,13 +76,36 @@ pub(crate) fn any(library: &Library, asked: &str) -> Result<Compiled> {
     if path.is_file() {
         return file(library, path);
     }
-    let names: Vec<String> = library.list().entries.into_iter().map(|e| e.name).collect();
     let usage = Usage::new(format!("there is no workflow or file `{asked}`"));
-    Err(match near(asked, &names) {
+    Err(match near_workflow(library, asked) {
         Some(near) => usage.help(format!("did you mean `{near}`?")),
         None => usage.help("`flow list` shows the workflows that can be found from here"),
     }
     .into())
+}
+
+/// Whether a text is meant as a path and not as a name.
+pub(crate) fn is_path(asked: &str) -> bool {
+    let extension = Path::new(asked).extension().unwrap_or_default();
+    asked.contains(['/', '\\']) || EXTENSIONS.iter().any(|known| extension == *known)
+}
+
+/// The directory of a workflow that is given as a file.
+pub(crate) fn directory_of(asked: &str) -> Option<PathBuf> {
+    let path = Path::new(asked);
+    if !is_path(asked) && !path.is_file() {
+        return None;
+    }
+    fs::canonicalize(path.parent()?)
+        .ok()
+        .or_else(|| current().ok())
+}
+
+/// The workflow that was probably meant.
+pub(crate) fn near_workflow(library: &Library, wanted: &str) -> Option<String> {
+    let entries = library.list().entries.into_iter();
+    let names: Vec<String> = entries.map(|entry| entry.name).collect();
+    near(wanted, &names).map(str::to_owned)
 }
 
 /// That a file is not there, with the one that was probably meant.
@@ -111,7 +132,7 @@ pub(crate) fn missing(path: &Path) -> Usage {
 }
 
 /// The name that was probably meant: alike, or the last part of one.
-fn near<'n>(wanted: &str, names: &'n [String]) -> Option<&'n str> {
+pub(crate) fn near<'n>(wanted: &str, names: &'n [String]) -> Option<&'n str> {
     nearest_or_part(wanted, names.iter().map(String::as_str)).or_else(|| {
         let mut names = names.iter().map(String::as_str);
         names.find(|name| name.split([':', '.']).any(|part| part == wanted))

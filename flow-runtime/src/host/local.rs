@@ -1,7 +1,7 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,8 +16,8 @@ use super::{
 use crate::input::InputFault;
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Deed, Effect, Evaluator, Event, Failure, FailureKind, Happening, Program,
-    Refusal, Run, Start, Status,
+    Action, ActionId, Deed, Effect, Evaluator, Event, Failure, FailureKind, Happening, Place,
+    Program, Refusal, Run, Start, Status,
 };
 use crate::value::Value;
 
@@ -170,6 +170,8 @@ pub struct Host {
 struct Inner {
     options: HostOptions,
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
+    /// Runs whose last event was recorded here, before they were driven.
+    fresh: Mutex<HashSet<RunId>>,
     stop: watch::Sender<bool>,
 }
 
@@ -181,6 +183,7 @@ impl Host {
             inner: Arc::new(Inner {
                 options,
                 programs: Mutex::default(),
+                fresh: Mutex::default(),
                 stop: watch::Sender::new(false),
             }),
         }
@@ -221,6 +224,7 @@ impl Host {
             session: options.session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
+            directory: self.inner.options.directory.to_str().map(str::to_owned),
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
         if let Some((parent, _)) = options.parent {
@@ -232,7 +236,13 @@ impl Host {
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
+        self.fresh().insert(id);
         Ok(id)
+    }
+
+    fn fresh(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
+        let fresh = &self.inner.fresh;
+        fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drives a run until it is over, waits for somebody, or the host is told to stop.
@@ -264,11 +274,50 @@ impl Host {
         loop {
             let mut driver = Driver::open(self.clone(), run)?;
             match driver.append(happening.clone()).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => break,
                 Err(Error::Journal(journal::Error::Fenced { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
+        self.fresh().insert(run);
+        if let Happening::Cancelled { .. } = &happening {
+            self.cancel_called(run, &happening).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs that a cancelled run has called are cancelled with it.
+    async fn cancel_called(&self, run: RunId, cancelled: &Happening) -> Result<(), Error> {
+        let called = journal::Listing::new().children_of(run);
+        for child in self.journal().list(&called, usize::MAX >> 1)?.runs {
+            if child.status.is_final() {
+                continue;
+            }
+            match Box::pin(self.record(child.id, cancelled.clone())).await {
+                // It ended meanwhile.
+                Ok(()) | Err(Error::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a run has wanted so far, in order, each with its time in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn history(&self, run: RunId) -> Result<Vec<(u64, Effect)>, Error> {
+        let program = self.program(self.journal().run(run)?.definition)?;
+        let mut replayed = Run::new(program);
+        let mut history = Vec::new();
+        for event in self.journal().events(run, 1.., usize::MAX)? {
+            let event: Event = serde_json::from_slice(&event.body)
+                .map_err(|error| Error::Unreadable(error.to_string()))?;
+            let effects = replayed.apply(&event)?.into_iter();
+            history.extend(effects.map(|effect| (event.at, effect)));
+        }
+        Ok(history)
     }
 
     /// How a run stands, without driving it.
@@ -361,6 +410,10 @@ struct Driver {
     tasks: HashMap<ActionId, JoinHandle<()>>,
     /// Actions that nobody here can answer.
     parked: HashSet<ActionId>,
+    /// What the last event wanted when the run was read: whoever watches has not seen it.
+    unseen: Vec<Effect>,
+    /// Where its commands run.
+    directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
     inbox: mpsc::UnboundedReceiver<Message>,
 }
@@ -380,6 +433,13 @@ enum Message {
     Parked(ActionId),
 }
 
+/// Nothing of a run goes on once nobody drives it, also when its host's own work is cut short.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(JoinHandle::abort);
+    }
+}
+
 impl Driver {
     /// Reads a run from the journal.
     fn open(host: Host, id: RunId) -> Result<Self, Error> {
@@ -395,11 +455,15 @@ impl Driver {
             None => Run::new(program),
         };
         let mut last_at = 0;
+        let mut unseen = Vec::new();
         for event in &loaded.events {
             let event: Event = serde_json::from_slice(&event.body).map_err(unreadable)?;
             last_at = event.at;
-            run.apply(&event)?;
+            unseen = run.apply(&event)?;
         }
+        let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
+        let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);
+        let directory = Arc::from(directory);
         let (happened, inbox) = mpsc::unbounded_channel();
         Ok(Driver {
             host,
@@ -410,6 +474,8 @@ impl Driver {
             last_at,
             tasks: HashMap::new(),
             parked: HashSet::new(),
+            unseen,
+            directory,
             happened,
             inbox,
         })
@@ -417,7 +483,20 @@ impl Driver {
 
     async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
-        for effect in self.run.pending() {
+        let is_fresh = self.host.fresh().remove(&self.id);
+        for effect in std::mem::take(&mut self.unseen) {
+            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
+                self.act(effect);
+            }
+        }
+        for effect in self.run.taken_over(now()) {
+            if let Effect::Act(action) = &effect
+                && !is_fresh
+            {
+                // Another host began it; here it begins now.
+                let (frame, node) = (action.frame, action.node.clone());
+                self.act(Effect::Entered(Place { frame, node }));
+            }
             self.act(effect);
         }
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -428,23 +507,28 @@ impl Driver {
             }
             if self.tasks.is_empty() && self.inbox.is_empty() {
                 // Everything under way waits for somebody.
+                self.note_waiting().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
             let turn = tokio::select! {
+                // What a host that is told to stop does to its own actions has not happened.
+                biased;
+                _ = stop.wait_for(|stop| *stop) => Turn::Stop,
                 message = self.inbox.recv() => Turn::Message(message),
                 _ = look.tick() => Turn::Look,
-                _ = stop.wait_for(|stop| *stop) => Turn::Stop,
             };
             match turn {
                 Turn::Message(Some(Message::Happened(happening))) => self.happen(happening).await?,
                 Turn::Message(Some(Message::Parked(action))) => {
                     self.tasks.remove(&action);
                     self.parked.insert(action);
-                    self.note_waiting().await?;
                 }
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
-                Turn::Stop => return Ok(self.report(Some(ReportStatus::Interrupted))),
+                Turn::Stop => {
+                    self.note_waiting().await?;
+                    return Ok(self.report(Some(ReportStatus::Interrupted)));
+                }
             }
         }
     }
@@ -517,7 +601,10 @@ impl Driver {
             return update;
         };
         match data.status {
-            Status::Running => update.status(journal::Status::Running),
+            Status::Running => update
+                .status(journal::Status::Running)
+                .pending(None)
+                .error(None),
             Status::Completed => update
                 .status(journal::Status::Completed)
                 .output(serde_json::to_vec(&data.output).unwrap_or_default()),
@@ -528,11 +615,8 @@ impl Driver {
         }
     }
 
-    /// Marks the run as waiting when nothing here can go on.
+    /// Marks the run as waiting: nothing here can go on.
     async fn note_waiting(&mut self) -> Result<(), Error> {
-        if !self.tasks.is_empty() || self.parked.is_empty() {
-            return Ok(());
-        }
         let pending = self.run.pending();
         let steps: Vec<&str> = pending
             .iter()
@@ -605,10 +689,11 @@ impl Driver {
         let host = self.host.clone();
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
+        let directory = Arc::clone(&self.directory);
         self.tasks.insert(
             id,
             tokio::spawn(async move {
-                let message = match host.perform(run, &action).await {
+                let message = match host.perform(run, &action, &directory).await {
                     Some(happening) => Message::Happened(happening),
                     None => Message::Parked(id),
                 };
@@ -678,23 +763,26 @@ impl Driver {
 
 impl Host {
     /// Does an action. `None` when nobody here can answer it.
-    async fn perform(&self, run: RunId, action: &Action) -> Option<Happening> {
-        let id = action.id;
-        let work = self.deed(run, action);
+    async fn perform(&self, run: RunId, action: &Action, directory: &Path) -> Option<Happening> {
+        let timed_out = || Happening::TimedOut {
+            action: action.id,
+            result: Value::Null,
+        };
+        let work = self.deed(run, action, directory);
         let Some(deadline) = action.deadline else {
             return work.await;
         };
         let left = Duration::from_millis(deadline.saturating_sub(now()));
+        if left.is_zero() {
+            return Some(timed_out());
+        }
         match tokio::time::timeout(left, work).await {
             Ok(happening) => happening,
-            Err(_) => Some(Happening::TimedOut {
-                action: id,
-                result: Value::Null,
-            }),
+            Err(_) => Some(timed_out()),
         }
     }
 
-    async fn deed(&self, run: RunId, action: &Action) -> Option<Happening> {
+    async fn deed(&self, run: RunId, action: &Action, base: &Path) -> Option<Happening> {
         let id = action.id;
         let options = &self.inner.options;
         let failed = |error: Failure| Happening::Failed {
@@ -710,8 +798,8 @@ impl Host {
                 ..
             } => {
                 let directory = match working_directory {
-                    Some(directory) => options.directory.join(directory),
-                    None => options.directory.clone(),
+                    Some(directory) => base.join(directory),
+                    None => base.to_owned(),
                 };
                 let shell = Shell {
                     journal: self.journal(),
@@ -760,7 +848,9 @@ impl Host {
                 )
                 .await
             }
-            Deed::Delegate { instructions, .. } => self.delegate(run, action, instructions).await,
+            Deed::Delegate { instructions, .. } => {
+                self.delegate(run, action, instructions, base).await
+            }
             Deed::DelegateItem {
                 task,
                 inputs,
@@ -773,9 +863,9 @@ impl Host {
                     )
                 };
                 let instructions = prompt.clone().unwrap_or_else(standard);
-                self.delegate(run, action, &instructions).await
+                self.delegate(run, action, &instructions, base).await
             }
-            Deed::Call { .. } => Some(self.call(run, action).await),
+            Deed::Call { .. } => self.call(run, action).await,
         }
     }
 
@@ -819,7 +909,13 @@ impl Host {
         }
     }
 
-    async fn delegate(&self, run: RunId, action: &Action, instructions: &str) -> Option<Happening> {
+    async fn delegate(
+        &self,
+        run: RunId,
+        action: &Action,
+        instructions: &str,
+        base: &Path,
+    ) -> Option<Happening> {
         let command = self.inner.options.agent.as_ref()?;
         let quoted = instructions.replace('\'', r"'\''");
         let command = format!("printf '%s' '{quoted}' | {command}");
@@ -831,7 +927,7 @@ impl Host {
             key: &action.key,
             command: &command,
             env: &[],
-            directory: self.inner.options.directory.clone(),
+            directory: base.to_owned(),
             started_at: now(),
         };
         let failed = |error: Failure| Happening::Failed {
@@ -873,12 +969,14 @@ impl Host {
     }
 
     /// Runs another workflow. Its id follows from the call's key, so that a repeated call finds the
-    /// run it began.
-    async fn call(&self, run: RunId, action: &Action) -> Happening {
-        let failed = |message: String, result: Value| Happening::Failed {
-            action: action.id,
-            error: Failure::new(FailureKind::Action, message),
-            result,
+    /// run it began. `None` when that run waits for somebody, or was told to stop.
+    async fn call(&self, run: RunId, action: &Action) -> Option<Happening> {
+        let failed = |message: String, result: Value| {
+            Some(Happening::Failed {
+                action: action.id,
+                error: Failure::new(FailureKind::Action, message),
+                result,
+            })
         };
         let Deed::Call {
             workflow,
@@ -922,8 +1020,13 @@ impl Host {
         let driven = Box::pin(self.drive(child)).await;
         let report = match driven {
             Ok(report) => report,
+            Err(Error::Journal(journal::Error::Held { .. })) => return None,
             Err(error) => return failed(error.to_string(), Value::Null),
         };
+        match report.status {
+            ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => {}
+            ReportStatus::Waiting | ReportStatus::Interrupted => return None,
+        }
         let success = report.status == ReportStatus::Completed;
         let error = report.error.as_ref().map(|error| error.message.clone());
         let result = if *response {
@@ -950,10 +1053,10 @@ impl Host {
             Value::map([("outputs", report.output), ("computed", report.state)])
         };
         if success {
-            Happening::Completed {
+            Some(Happening::Completed {
                 action: action.id,
                 result,
-            }
+            })
         } else {
             let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
             failed(

@@ -133,14 +133,18 @@ impl Shell<'_> {
         }
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
+        let ended = async {
+            let status = child.wait().await;
+            // What the command left in its group ends with it; else it would keep the streams open.
+            signal(pid, Signal::KILL);
+            status
+        };
         let (stdout, stderr, status) = tokio::join!(
             self.capture(stdout, Stream::Stdout),
             self.capture(stderr, Stream::Stderr),
-            child.wait(),
+            ended,
         );
         group.pid = None;
-        // Children that the command left in its group end with it.
-        signal(pid, Signal::KILL);
         let _ = self.journal.forget_process(self.run, self.key).await;
         let (code, ended_by) = match status {
             Ok(status) => exit(status),

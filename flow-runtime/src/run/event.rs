@@ -105,6 +105,9 @@ pub struct Start {
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// The directory its commands run in, wherever it is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
 }
 
 /// One change of state from outside.

@@ -32,6 +32,7 @@ impl<'r> Machine<'r> {
             items,
             waiting: (0..count).collect(),
             running: BTreeMap::new(),
+            handed: BTreeMap::new(),
             results: BTreeMap::new(),
             failures: BTreeMap::new(),
             retries: BTreeMap::new(),
@@ -135,8 +136,9 @@ impl<'r> Machine<'r> {
             };
             self.data.waiting.insert(number, id);
             self.data.under_way += 1;
-            self.effects.push(Effect::Act(action));
+            self.effects.push(Effect::Act(action.clone()));
             if let Some(children) = self.children(id) {
+                children.handed.insert(index, action);
                 children.running.insert(index, Child::Action(number));
             }
             return Ok(());
@@ -206,6 +208,7 @@ impl<'r> Machine<'r> {
         let Some(children) = self.children(id) else {
             return;
         };
+        children.handed.remove(&index);
         if children.running.remove(&index).is_none() {
             return;
         }
@@ -287,6 +290,7 @@ impl<'r> Machine<'r> {
         let Some(children) = self.children(id) else {
             return;
         };
+        children.handed.clear();
         let running = std::mem::take(&mut children.running);
         children.waiting.clear();
         for child in running.into_values() {

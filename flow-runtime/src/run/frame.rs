@@ -153,6 +153,9 @@ pub struct Children {
     pub waiting: std::collections::VecDeque<usize>,
     /// Frames under way, or actions handed to an agent, by item.
     pub running: BTreeMap<usize, Child>,
+    /// What was handed to an agent, by item.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub handed: BTreeMap<usize, Action>,
     /// Results by item.
     pub results: BTreeMap<usize, Value>,
     /// Failures by item.

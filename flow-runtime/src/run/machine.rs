@@ -735,6 +735,7 @@ impl<'r> Machine<'r> {
                 let late = self.at.saturating_sub(step.since);
                 action.deadline = action.deadline.map(|deadline| deadline + late);
                 step.waits = Waits::Action(action.clone());
+                step.since = self.at;
                 self.data.under_way += 1;
                 self.effects.push(Effect::Act(*action));
             }

@@ -200,7 +200,11 @@ impl Run {
                         },
                     ));
                 }
-                Some((Waits::Turn(_) | Waits::Children(_), _)) | None => {}
+                Some((Waits::Children(children), _)) => {
+                    let handed = children.handed.values();
+                    pending.extend(handed.map(|item| (item.id, Effect::Act(item.clone()))));
+                }
+                Some((Waits::Turn(_), _)) | None => {}
             }
         }
         if let Some((timer, until)) = data.limit {
@@ -211,6 +215,34 @@ impl Run {
         }
         pending.sort_by_key(|(id, _)| *id);
         pending.into_iter().map(|(_, effect)| effect).collect()
+    }
+
+    /// The actions under way for a host that takes the run over at this time, in milliseconds since
+    /// 1970. What it does from the beginning has its whole time again; a person's time runs on.
+    #[must_use]
+    pub fn taken_over(&self, at: u64) -> Vec<Effect> {
+        let mut pending = self.pending();
+        for effect in &mut pending {
+            let Effect::Act(action) = effect else {
+                continue;
+            };
+            let again = match &action.what {
+                Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => true,
+                Deed::Prompt { .. }
+                | Deed::Delegate { .. }
+                | Deed::DelegateItem { .. }
+                | Deed::Judge { .. } => false,
+            };
+            let frame = self
+                .data
+                .as_ref()
+                .and_then(|data| data.frames.get(&action.frame));
+            let since = frame.and_then(|frame| frame.step.as_ref().map(|step| step.since));
+            if again && let (Some(deadline), Some(since)) = (action.deadline, since) {
+                action.deadline = Some(at.max(since) + deadline.saturating_sub(since));
+            }
+        }
+        pending
     }
 
     /// Whether an event may be applied, and so recorded. Late and repeated results may: they are

@@ -1,0 +1,199 @@
+//! `flow resume`, `flow answer`, `flow cancel`: going on with runs, and ending them.
+
+use anyhow::Result;
+use flow_model::graph::PromptKind;
+use flow_runtime::host::{self, ReportStatus};
+use flow_runtime::journal::{self, RunId, Status};
+use flow_runtime::run::{Action, Deed, Happening};
+use flow_runtime::value::Value;
+
+use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments};
+use crate::engine::Engine;
+use crate::exit::{Exit, Usage};
+use crate::output::Output;
+use crate::run::{self, Screen, finish, label};
+use crate::target;
+
+pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
+    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let run = engine.resolve(&arguments.run)?;
+    let run = match engine.host.journal().run(run)?.status {
+        Status::Failed => {
+            let resumed = engine.host.record(run, Happening::Resumed);
+            engine.wait(resumed)?;
+            run
+        }
+        Status::Running | Status::Waiting | Status::Sleeping => engine.outermost(run)?,
+        Status::Completed | Status::Cancelled => run,
+    };
+    go_on(&mut engine, &screen, run, &arguments.driving, output)
+}
+
+pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
+    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let run = engine.resolve(&arguments.run)?;
+    let (asking, action) = asked(&engine, run, arguments.step.as_deref())?;
+    let happening = match &arguments.answer {
+        Some(text) => Happening::Completed {
+            action: action.id,
+            result: shaped(&action.what, text),
+        },
+        None => Happening::Declined {
+            action: action.id,
+            reason: "declined".to_owned(),
+        },
+    };
+    let recorded = engine.host.record(asking, happening);
+    engine.wait(recorded)?;
+    let outermost = engine.outermost(asking)?;
+    go_on(&mut engine, &screen, outermost, &arguments.driving, output)
+}
+
+pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result<Exit> {
+    let Some(mut engine) = Engine::reading()? else {
+        return Err(Usage::new(format!("there is no run `{}`", arguments.run)).into());
+    };
+    let run = engine.resolve(&arguments.run)?;
+    let reason = arguments.reason.as_deref().unwrap_or("cancelled by hand");
+    let cancelled = engine.host.record(
+        run,
+        Happening::Cancelled {
+            reason: reason.to_owned(),
+        },
+    );
+    engine.wait(cancelled)?;
+    // Nothing is left to do but to end what a dead host left running; a living one does it itself.
+    match engine.drive(run) {
+        Ok(_) => {}
+        Err(error) if held(&error).is_some() => {}
+        Err(error) => return Err(error),
+    }
+    output.tell(format_args!("{run} is cancelled"));
+    Ok(Exit::Done)
+}
+
+/// Drives a run and tells how it stands then.
+fn go_on(
+    engine: &mut Engine,
+    screen: &Screen,
+    run: RunId,
+    driving: &Driving,
+    output: &mut Output,
+) -> Result<Exit> {
+    let driven = engine.drive(run);
+    screen.end();
+    let report = match driven {
+        Ok(report) => report,
+        Err(error) => match held(&error) {
+            Some(pid) => {
+                let who = pid.map_or_else(
+                    || "another process".to_owned(),
+                    |pid| format!("the process {pid}"),
+                );
+                output.tell(format_args!("{who} goes on with {run}"));
+                engine.host.report(run)?
+            }
+            None => return Err(error),
+        },
+    };
+    if report.status == ReportStatus::Failed && driving.format == crate::cli::RunFormat::Text {
+        output.flush()?;
+    }
+    finish(engine, &report, driving, output)
+}
+
+/// Who drives a run, when that is why it cannot be driven here.
+fn held(error: &anyhow::Error) -> Option<Option<u32>> {
+    match error.downcast_ref::<host::Error>() {
+        Some(host::Error::Journal(journal::Error::Held { pid, .. })) => Some(*pid),
+        _ => None,
+    }
+}
+
+/// The question that is meant, of those that a run and the runs it called ask.
+fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Action)> {
+    let report = engine.host.report(run)?;
+    let mut pending = engine.pending(&report)?;
+    pending.retain(|(_, action)| match &action.what {
+        Deed::Prompt { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Judge { .. } => true,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+    });
+    let steps: Vec<String> = pending
+        .iter()
+        .map(|(_, action)| format!("`{}`", action.node))
+        .collect();
+    let steps = steps.join(", ");
+    if pending.is_empty() {
+        let usage = Usage::new(format!("{run} does not wait for an answer"));
+        return Err(usage
+            .help(format!("`flow show {run}` shows how it stands"))
+            .into());
+    }
+    if let Some(step) = step {
+        pending.retain(|(_, action)| action.node == step);
+        if pending.is_empty() {
+            let usage = Usage::new(format!("the step `{step}` does not ask anything"));
+            return Err(usage.help(format!("those that do: {steps}")).into());
+        }
+    } else if pending.len() > 1 {
+        let usage = Usage::new(format!("several steps ask something: {steps}"));
+        return Err(usage.help("say which with --step ID").into());
+    }
+    // Of several children at the same step, the first to ask is answered first.
+    Ok(pending.swap_remove(0))
+}
+
+/// An answer in the shape of the result that the step has.
+fn shaped(deed: &Deed, text: &str) -> Value {
+    let json = serde_json::from_str::<serde_json::Value>(text)
+        .map(|json| Value::from(&json))
+        .ok();
+    let plain = || json.clone().unwrap_or_else(|| Value::text(text));
+    let (field, value) = match deed {
+        Deed::Prompt {
+            kind: PromptKind::Info,
+            ..
+        } => ("acknowledged", plain()),
+        Deed::Prompt {
+            kind: PromptKind::Confirm,
+            ..
+        } => {
+            let value = match text.trim().to_ascii_lowercase().as_str() {
+                "yes" | "y" => Value::Bool(true),
+                "no" | "n" => Value::Bool(false),
+                _ => plain(),
+            };
+            ("confirmed", value)
+        }
+        Deed::Prompt {
+            kind: PromptKind::Text,
+            ..
+        } => {
+            let value = match &json {
+                Some(value @ (Value::Str(_) | Value::Map(_))) => value.clone(),
+                Some(_) | None => Value::text(text),
+            };
+            ("input", value)
+        }
+        Deed::Prompt {
+            kind: PromptKind::Choice,
+            options,
+            ..
+        } => {
+            let value = options.iter().find(|option| label(option) == text.trim());
+            ("selected", value.cloned().unwrap_or_else(plain))
+        }
+        Deed::Judge { .. } => ("choice", plain()),
+        Deed::Delegate { .. } => ("response", plain()),
+        Deed::DelegateItem { .. } | Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {
+            return plain();
+        }
+    };
+    match value {
+        Value::Map(map) if map.0.contains_key(field) => Value::Map(map),
+        value => Value::map([(field, value)]),
+    }
+}

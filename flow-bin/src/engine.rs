@@ -1,0 +1,235 @@
+//! The engine of the commands that deal with runs: a journal, a host, a small runtime.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use flow_model::diagnostic::Severity;
+use flow_model::graph::Graph;
+use flow_model::source::Source;
+use flow_model::{Compiled, compile};
+use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::journal::{Journal, Listing, RunId};
+use flow_runtime::library::{Library, Place};
+use flow_runtime::run::{Action, Deed, Evaluator, Expressions};
+use flow_runtime::value::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Usage;
+use crate::target;
+
+/// What the journal's file is called.
+const JOURNAL: &str = "journal.db";
+/// What a workflow given as a definition is called when it has no name.
+const INLINE: &str = "inline";
+
+/// Where runs are recorded: in the project, else in the user's data directory.
+pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
+    if let Some(project) = library.project() {
+        return Ok(project.root().join(".flow").join(JOURNAL));
+    }
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let directory = if let Some(directory) = variable("FLOW_DATA_DIR") {
+        PathBuf::from(directory)
+    } else if let Some(directory) = variable("XDG_DATA_HOME") {
+        PathBuf::from(directory).join("flow")
+    } else if let Some(home) = variable("HOME") {
+        PathBuf::from(home).join(".local/share/flow")
+    } else {
+        let usage = Usage::new("there is no project here and no directory for the user's runs");
+        return Err(usage.help("set FLOW_DATA_DIR").into());
+    };
+    Ok(directory.join(JOURNAL))
+}
+
+/// A host and what it runs on.
+pub(crate) struct Engine {
+    pub(crate) host: Host,
+    runtime: Runtime,
+    interrupts: Interrupts,
+}
+
+/// What makes this process stop.
+struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+impl Engine {
+    /// An engine that drives runs.
+    pub(crate) fn new(
+        library: Library,
+        beside: Option<PathBuf>,
+        people: Arc<dyn People>,
+        watch: Arc<dyn Watch>,
+    ) -> Result<Self> {
+        let journal = Journal::open(journal_path(&library)?)?;
+        let mut options = HostOptions::new(journal, target::current()?, evaluator);
+        options.people = people;
+        options.watch = watch;
+        let mut siblings = Library::empty();
+        if let Some(directory) = beside {
+            siblings = siblings.with_directory(Place::Project, directory);
+        }
+        options.workflows = Arc::new(Known { library, siblings });
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("the engine cannot be started")?;
+        let interrupts = {
+            let _inside = runtime.enter();
+            Interrupts {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            }
+        };
+        Ok(Engine {
+            host: Host::new(options),
+            runtime,
+            interrupts,
+        })
+    }
+
+    /// The journal, with a host that only looks at runs; `None` before the first run.
+    pub(crate) fn reading() -> Result<Option<Self>> {
+        let library = target::library()?;
+        if !journal_path(&library)?.exists() {
+            return Ok(None);
+        }
+        let nobody = Arc::new(flow_runtime::host::Nobody);
+        let unwatched = Arc::new(flow_runtime::host::NoWatch);
+        Engine::new(library, None, nobody, unwatched).map(Some)
+    }
+
+    /// Waits for something that the host does.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Drives a run until it ends, waits, or this process is told to stop.
+    pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
+        let host = self.host.clone();
+        let interrupts = &mut self.interrupts;
+        let report = self.runtime.block_on(async {
+            let mut driven = std::pin::pin!(host.drive(run));
+            let mut asked = false;
+            loop {
+                tokio::select! {
+                    report = &mut driven => return report,
+                    () = interrupts.next() => {
+                        if asked {
+                            // Whoever asks twice does not want to wait; `flow resume` cleans up.
+                            std::process::exit(130);
+                        }
+                        asked = true;
+                        host.interrupt();
+                    }
+                }
+            }
+        })?;
+        Ok(report)
+    }
+
+    /// The run that a person means.
+    pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
+        Ok(self.host.journal().resolve(asked)?)
+    }
+
+    /// The run that called this one, or its caller's caller, as long as those are not over.
+    pub(crate) fn outermost(&self, run: RunId) -> Result<RunId> {
+        let mut outermost = run;
+        while let Some(parent) = self.host.journal().run(outermost)?.parent {
+            if self.host.journal().run(parent)?.status.is_final() {
+                break;
+            }
+            outermost = parent;
+        }
+        Ok(outermost)
+    }
+
+    /// What a run waits for, with what the runs it has called wait for.
+    pub(crate) fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>> {
+        let mut pending = Vec::new();
+        let mut calls = false;
+        for action in &report.pending {
+            match &action.what {
+                Deed::Call { .. } => calls = true,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Prompt { .. }
+                | Deed::Delegate { .. }
+                | Deed::DelegateItem { .. }
+                | Deed::Judge { .. } => pending.push((report.run, action.clone())),
+            }
+        }
+        if calls {
+            let called = Listing::new().children_of(report.run);
+            for child in self.host.journal().list(&called, usize::MAX >> 1)?.runs {
+                if !child.status.is_final() {
+                    let report = self.host.report(child.id)?;
+                    pending.extend(self.pending(&report)?);
+                }
+            }
+        }
+        Ok(pending)
+    }
+}
+
+fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
+    Box::new(Expressions::new())
+}
+
+/// The workflows that others call: those of the library, then those beside the file that is run.
+struct Known {
+    library: Library,
+    siblings: Library,
+}
+
+impl Workflows for Known {
+    fn find(&self, name: &str) -> Result<Graph, String> {
+        let in_one = |library: &Library| library.get(name).map_err(|error| error.to_string());
+        let found = match in_one(&self.library)? {
+            Some(entry) => Some(entry),
+            None => in_one(&self.siblings)?,
+        };
+        let Some(entry) = found else {
+            let message = format!("there is no workflow `{name}`");
+            return Err(match target::near_workflow(&self.library, name) {
+                Some(near) => format!("{message}; did you mean `{near}`?"),
+                None => message,
+            });
+        };
+        let compiled = self.library.compile(&entry);
+        graph(compiled.map_err(|error| error.to_string())?)
+    }
+
+    fn compile(&self, definition: &Value) -> Result<Graph, String> {
+        let source = match definition {
+            Value::Str(text) => Source::new(INLINE, text.as_ref()),
+            other => Source::from_value(INLINE, &other.to_json()),
+        };
+        graph(compile(source, &self.library))
+    }
+}
+
+/// The graph, or the first thing that is wrong with the definition.
+fn graph(compiled: Compiled) -> Result<Graph, String> {
+    let first = compiled
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.message.clone());
+    compiled.into_graph().ok_or_else(|| {
+        let reason = first.unwrap_or_else(|| "it has errors".to_owned());
+        format!("the workflow is not valid: {reason}")
+    })
+}

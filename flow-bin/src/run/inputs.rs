@@ -1,0 +1,260 @@
+//! Inputs as people give them, read by their types.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flow_model::graph::{Field, Graph, Type};
+use flow_model::source::Source;
+use flow_runtime::input::{InputFault, complete};
+use flow_runtime::library::read;
+use flow_runtime::value::Value;
+
+use crate::cli::RunArguments;
+use crate::exit::Usage;
+use crate::output::{Cell, Output, Paint, table};
+
+/// The inputs of a run, checked and complete, or every fault.
+pub(super) fn gather(
+    graph: &Graph,
+    arguments: &RunArguments,
+) -> Result<Result<Value, Vec<InputFault>>> {
+    let mut given: Vec<(String, Value)> = Vec::new();
+    let mut faults = Vec::new();
+    if let Some(path) = &arguments.input_file {
+        let Value::Map(map) = file(path)? else {
+            let usage = format!("`{}` holds no inputs by name", path.display());
+            return Err(Usage::new(usage).help("write `name: value` lines").into());
+        };
+        let entries = map.0.iter();
+        given.extend(entries.map(|(name, value)| (name.to_string(), value.clone())));
+    }
+    let mut texts: Vec<(String, &str)> = Vec::new();
+    for parameter in arguments.parameters.iter().chain(&arguments.variables) {
+        let Some((name, text)) = parameter.split_once('=') else {
+            let usage = Usage::new(format!("`{parameter}` has no `=`"));
+            return Err(usage.help(format!("write `-p {parameter}=VALUE`")).into());
+        };
+        texts.push((name.to_owned(), text));
+    }
+    let is_given = |name: &str| {
+        given.iter().any(|(known, _)| known == name) || texts.iter().any(|(known, _)| known == name)
+    };
+    let open: Vec<&Field> = fields(graph)
+        .iter()
+        .filter(|field| field.required && !is_given(&field.name))
+        .collect();
+    if arguments.inputs.len() > open.len() {
+        let extra = &arguments.inputs[open.len()];
+        let usage = Usage::new(format!(
+            "`{extra}` is one value too many: `{}` has {} for values in order",
+            graph.name,
+            match open.len() {
+                0 => "no required input left".to_owned(),
+                1 => "one required input".to_owned(),
+                count => format!("{count} required inputs"),
+            }
+        ));
+        return Err(usage.help(format!("`{}`", line(graph))).into());
+    }
+    for (field, text) in open.iter().zip(&arguments.inputs) {
+        texts.push((field.name.to_string(), text));
+    }
+    for (name, text) in texts {
+        let field = fields(graph).iter().find(|field| field.name == *name);
+        match value(field.map_or(Type::Any, |field| field.ty), text) {
+            Ok(value) => {
+                given.retain(|(known, _)| *known != name);
+                given.push((name, value));
+            }
+            Err(reason) => faults.push(InputFault {
+                input: name,
+                reason,
+                suggestion: None,
+            }),
+        }
+    }
+    let unread: Vec<String> = faults.iter().map(|fault| fault.input.clone()).collect();
+    let given: Vec<(&str, Value)> = given
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    let completed = match &graph.inputs {
+        None => Ok(Value::map(given)),
+        Some(fields) => complete(fields, &given),
+    };
+    Ok(match completed {
+        Ok(inputs) if faults.is_empty() => Ok(inputs),
+        Ok(_) => Err(faults),
+        Err(others) => {
+            let others = others.into_iter();
+            // What could not be read was given nevertheless.
+            faults.extend(others.filter(|fault| !unread.contains(&fault.input)));
+            Err(faults)
+        }
+    })
+}
+
+/// Says everything that is wrong with the inputs, and how the workflow is used.
+pub(super) fn complain(graph: &Graph, faults: &[InputFault], output: &mut Output) {
+    for fault in faults {
+        output.error(&fault.to_string());
+    }
+    output.tell("");
+    usage(graph, output);
+}
+
+/// How a workflow is used, on standard error.
+pub(super) fn usage(graph: &Graph, output: &mut Output) {
+    let text = described(graph, output.aside);
+    output.tell(text.trim_end());
+}
+
+/// How a workflow is used.
+pub(crate) fn described(graph: &Graph, paint: Paint) -> String {
+    let mut text = format!("usage: {}\n", line(graph));
+    let rows: Vec<Vec<Cell>> = fields(graph).iter().map(crate::list::described).collect();
+    for row in table(&rows, paint, None).lines() {
+        text.push_str(&format!("  {row}\n"));
+    }
+    text
+}
+
+/// The usage line of a workflow.
+fn line(graph: &Graph) -> String {
+    let mut line = format!("flow run {}", graph.name);
+    for field in fields(graph).iter().filter(|field| field.required) {
+        line.push_str(&format!(" <{}>", field.name));
+    }
+    if graph.inputs.is_none() || fields(graph).iter().any(|field| !field.required) {
+        line.push_str(" [-p key=value]…");
+    }
+    line
+}
+
+fn fields(graph: &Graph) -> &[Field] {
+    graph.inputs.as_deref().unwrap_or_default()
+}
+
+/// A file of JSON or YAML as a value; `-` is standard input.
+pub(crate) fn file(path: &Path) -> Result<Value> {
+    let bytes = if path == Path::new("-") {
+        flow_runtime::library::Bytes::take(std::io::stdin().lock())
+            .context("standard input cannot be read")?
+    } else {
+        match read(path) {
+            Ok(bytes) => bytes,
+            Err(flow_runtime::library::Error::Missing { .. }) => {
+                return Err(crate::target::missing(path).into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let source = Source::new(path.display().to_string(), bytes.lossy().into_owned());
+    match source.tree() {
+        Ok(tree) => Ok(Value::from(&tree.to_json())),
+        Err(finding) => {
+            let message = format!("`{}` cannot be read: {}", path.display(), finding.message);
+            Err(Usage::new(message).into())
+        }
+    }
+}
+
+/// A text as a value of a type; the error is the end of a sentence.
+fn value(ty: Type, text: &str) -> Result<Value, String> {
+    let json = || serde_json::from_str::<serde_json::Value>(text).map(|json| Value::from(&json));
+    match ty {
+        Type::String => Ok(Value::text(text)),
+        Type::Any => Ok(match json() {
+            Ok(value) => value,
+            Err(_) => Value::text(text),
+        }),
+        Type::Boolean => match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Ok(Value::Bool(true)),
+            "false" | "no" => Ok(Value::Bool(false)),
+            _ => Err(format!("must be true or false, not `{text}`")),
+        },
+        Type::Number | Type::Integer => {
+            let number = match text.trim().parse::<i64>() {
+                Ok(whole) => Some(Value::Int(whole)),
+                Err(_) => text
+                    .trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|number| number.is_finite())
+                    .map(Value::number),
+            };
+            match number {
+                Some(Value::Float(_)) if ty == Type::Integer => {
+                    Err(format!("must be a whole number, not `{text}`"))
+                }
+                Some(number) => Ok(number),
+                None if ty == Type::Integer => Err(format!("must be a whole number, not `{text}`")),
+                None => Err(format!("must be a number, not `{text}`")),
+            }
+        }
+        Type::Array => match json() {
+            Ok(list @ Value::List(_)) => Ok(list),
+            _ => Err(format!(
+                "must be a JSON array such as `[1, 2]`, not `{text}`"
+            )),
+        },
+        Type::Object => match json() {
+            Ok(map @ Value::Map(_)) => Ok(map),
+            _ => Err(format!(
+                "must be a JSON object such as `{{\"key\": 1}}`, not `{text}`"
+            )),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's failure"
+    )]
+
+    use flow_model::graph::Type;
+    use flow_runtime::value::Value;
+
+    use super::value;
+
+    #[test]
+    fn a_value_is_read_by_its_type() {
+        assert_eq!(value(Type::String, "5").unwrap(), Value::text("5"));
+        assert_eq!(
+            value(Type::String, "{\"a\": 1}").unwrap(),
+            Value::text("{\"a\": 1}")
+        );
+        assert_eq!(value(Type::Integer, "-5").unwrap(), Value::Int(-5));
+        assert_eq!(value(Type::Integer, "5.0").unwrap(), Value::Int(5));
+        assert_eq!(value(Type::Number, "2.5").unwrap(), Value::Float(2.5));
+        assert_eq!(value(Type::Boolean, "Yes").unwrap(), Value::Bool(true));
+        assert_eq!(value(Type::Boolean, "false").unwrap(), Value::Bool(false));
+        assert_eq!(
+            value(Type::Array, "[1, \"a\"]").unwrap(),
+            Value::list([Value::Int(1), Value::text("a")])
+        );
+        assert_eq!(value(Type::Any, "plain").unwrap(), Value::text("plain"));
+        assert_eq!(value(Type::Any, "true").unwrap(), Value::Bool(true));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused_in_a_sentence() {
+        let wrong = [
+            (Type::Integer, "2.5"),
+            (Type::Integer, "many"),
+            (Type::Number, "NaN"),
+            (Type::Boolean, "maybe"),
+            (Type::Array, "{}"),
+            (Type::Object, "[1]"),
+        ];
+        for (ty, text) in wrong {
+            let reason = value(ty, text).unwrap_err();
+            assert!(
+                reason.starts_with("must be ") && reason.contains(text),
+                "{reason}"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `flow run`: runs a workflow.
+
+mod inputs;
+mod person;
+mod plan;
+mod result;
+mod screen;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use flow_model::Compiled;
+use flow_model::diagnostic::{self, Severity};
+use flow_model::graph::Graph;
+use flow_runtime::host::{Answers, StartOptions};
+use flow_runtime::library::Library;
+
+use crate::cli::{Driving, RunArguments, RunFormat};
+use crate::engine::Engine;
+use crate::exit::{Exit, Usage};
+use crate::output::Output;
+use crate::target;
+
+pub(crate) use inputs::described;
+pub(crate) use person::label;
+pub(crate) use result::{finish, pending_json};
+use screen::Told;
+pub(crate) use screen::{Screen, elapsed};
+
+pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
+    let library = target::library()?;
+    let compiled = target::any(&library, &arguments.workflow)?;
+    let Some(mut graph) = checked(compiled, output) else {
+        return Ok(Exit::Invalid);
+    };
+    if !arguments.variables.is_empty() {
+        output.warning("`--var` is the old name of `--param`; use `-p key=value`");
+    }
+    let inputs = match inputs::gather(&graph, arguments)? {
+        Ok(inputs) => inputs,
+        Err(faults) => {
+            inputs::complain(&graph, &faults, output);
+            return Ok(Exit::Usage);
+        }
+    };
+    if let Some(seconds) = arguments.timeout {
+        graph.limits.timeout = Some(seconds);
+    }
+    if arguments.dry_run {
+        return plan::show(&graph, &inputs, arguments.driving.format, output);
+    }
+    let beside = target::directory_of(&arguments.workflow);
+    let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
+    let options = StartOptions {
+        max_steps: arguments.max_steps,
+        ..StartOptions::default()
+    };
+    let run = engine.wait(engine.host.start(&graph, &inputs, options))?;
+    let report = engine.drive(run);
+    screen.end();
+    finish(&engine, &report?, &arguments.driving, output)
+}
+
+/// The graph of a definition without errors; the errors are told.
+pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> {
+    if compiled.graph().is_none() {
+        let style = output.aside.style();
+        let errors = compiled.findings.iter();
+        for error in errors.filter(|finding| finding.severity == Severity::Error) {
+            let text = diagnostic::text(error, &compiled.sources, style);
+            output.tell(format_args!("{text}\n"));
+        }
+        output.error("a definition with errors cannot be run");
+    }
+    compiled.into_graph()
+}
+
+/// An engine whose progress and questions are shown as asked for.
+pub(crate) fn engine(
+    library: Library,
+    beside: Option<PathBuf>,
+    driving: &Driving,
+    output: &Output,
+) -> Result<(Engine, Arc<Screen>)> {
+    let prepared = match &driving.answers {
+        None => None,
+        Some(path) => {
+            let answers = Answers::new(&inputs::file(path)?);
+            let wrong = |error| Usage::new(format!("`{}`: {error}", path.display()));
+            Some(answers.map_err(wrong)?)
+        }
+    };
+    let moves =
+        io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
+    let told = match driving.format {
+        RunFormat::Jsonl => Told::Objects,
+        RunFormat::Text | RunFormat::Json if driving.quiet => Told::Nothing,
+        RunFormat::Text | RunFormat::Json if moves => Told::Live,
+        RunFormat::Text | RunFormat::Json => Told::Lines,
+    };
+    let screen = Screen::new(told, output.aside);
+    let somebody = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let person = person::Person::new(
+        prepared,
+        driving.interactive || somebody,
+        driving.quiet,
+        Arc::clone(&screen),
+    );
+    let watch: Arc<Screen> = Arc::clone(&screen);
+    let engine = Engine::new(library, beside, Arc::new(person), watch)?;
+    Ok((engine, screen))
+}

@@ -1,0 +1,284 @@
+//! The person before the terminal, and answers prepared in a file.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead};
+use std::sync::{Arc, Mutex as Plain, PoisonError, mpsc as plain};
+use std::thread;
+
+use flow_model::graph::PromptKind;
+use flow_runtime::host::{Answer, Answers, Asked, Boxed, People, Question};
+use flow_runtime::value::Value;
+use tokio::sync::{Mutex, mpsc};
+
+use super::screen::Screen;
+use crate::output::clean;
+
+/// Who answers what a run asks: the file, else the person if there is one.
+pub(crate) struct Person {
+    prepared: Option<Answers>,
+    /// Steps whose prepared answer has been given.
+    given: Plain<HashSet<String>>,
+    keyboard: Option<Mutex<Keyboard>>,
+    quiet: bool,
+    screen: Arc<Screen>,
+}
+
+impl Person {
+    pub(crate) fn new(
+        prepared: Option<Answers>,
+        interactive: bool,
+        quiet: bool,
+        screen: Arc<Screen>,
+    ) -> Self {
+        Person {
+            prepared,
+            given: Plain::default(),
+            keyboard: interactive.then(Mutex::default),
+            quiet,
+            screen,
+        }
+    }
+
+    /// The prepared answer. One that was not valid is not given again.
+    async fn prepared(&self, question: Question<'_>) -> Option<Answer> {
+        let answers = self.prepared.as_ref()?;
+        let given = || self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        match question.complaint {
+            Some(complaint) if given().contains(question.step) => {
+                let warning = self.screen.paint.yellow("warning");
+                let step = question.step;
+                let complaint = clean(complaint);
+                self.screen.say(&format!(
+                    "{warning}: the prepared answer to `{step}` is not used: {complaint}"
+                ));
+                given().remove(question.step);
+                None
+            }
+            Some(_) => None,
+            None => match answers.ask(question).await {
+                Answer::Later => None,
+                answer => {
+                    given().insert(question.step.to_owned());
+                    Some(answer)
+                }
+            },
+        }
+    }
+
+    /// Asks at the keyboard until the answer can be understood.
+    async fn keyboard(&self, keyboard: &Mutex<Keyboard>, question: Question<'_>) -> Answer {
+        let mut keyboard = keyboard.lock().await;
+        let mut complaint = question.complaint.map(clean);
+        loop {
+            self.screen
+                .ask(&self.question(&question, complaint.as_deref()));
+            let line = keyboard.line().await;
+            self.screen.answered();
+            let Some(line) = line else {
+                self.screen.say("");
+                return Answer::Declined("nobody answered".to_owned());
+            };
+            match understood(question.kind, &line) {
+                Ok(answer) => return Answer::Given(answer),
+                Err(reason) => complaint = Some(reason),
+            }
+        }
+    }
+
+    /// What the person sees.
+    fn question(&self, question: &Question<'_>, complaint: Option<&str>) -> String {
+        let paint = self.screen.paint;
+        let mut text = String::new();
+        match complaint {
+            Some(complaint) => text.push_str(&format!("{}\n", paint.red(complaint))),
+            None => {
+                let message = shown(question.message);
+                text.push_str(&format!("{} {message}\n", paint.cyan("?")));
+            }
+        }
+        let choices: Vec<String> = match question.kind {
+            Asked::Prompt(PromptKind::Choice, options) => options.iter().map(label).collect(),
+            Asked::Prompt(..) => Vec::new(),
+            Asked::Judgement(choices) => {
+                let texts = choices.iter();
+                texts
+                    .map(|(description, _)| clean(description))
+                    .chain(["none of these".to_owned()])
+                    .collect()
+            }
+        };
+        if complaint.is_none() {
+            for (index, choice) in choices.iter().enumerate() {
+                text.push_str(&format!("  {}) {choice}\n", index + 1));
+            }
+        }
+        text.push_str(match question.kind {
+            Asked::Prompt(PromptKind::Confirm, _) => "[y/n] ",
+            Asked::Prompt(..) | Asked::Judgement(_) => "> ",
+        });
+        text
+    }
+}
+
+impl People for Person {
+    fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        Box::pin(async move {
+            if let Asked::Prompt(PromptKind::Info, _) = question.kind {
+                if !self.quiet {
+                    self.screen.say(&shown(question.message));
+                }
+                return Answer::Given(Value::map([("acknowledged", Value::Bool(true))]));
+            }
+            if let Some(answer) = self.prepared(question).await {
+                return answer;
+            }
+            match &self.keyboard {
+                Some(keyboard) => self.keyboard(keyboard, question).await,
+                None => Answer::Later,
+            }
+        })
+    }
+}
+
+/// A message without anything that a terminal would obey, its lines kept.
+fn shown(message: &str) -> String {
+    let lines: Vec<String> = message.trim_end().lines().map(clean).collect();
+    lines.join("\n")
+}
+
+/// A choice as people read it.
+pub(crate) fn label(value: &Value) -> String {
+    match value {
+        Value::Str(text) => clean(text),
+        other => other.to_string(),
+    }
+}
+
+/// What a line means as an answer; else what to answer.
+fn understood(kind: Asked<'_>, line: &str) -> Result<Value, String> {
+    let line = line.trim_end_matches(['\r', '\n']);
+    match kind {
+        Asked::Prompt(PromptKind::Info, _) => Ok(Value::map([("acknowledged", Value::Bool(true))])),
+        Asked::Prompt(PromptKind::Text, _) => Ok(Value::map([("input", Value::text(line))])),
+        Asked::Prompt(PromptKind::Confirm, _) => {
+            let confirmed = match line.trim().to_ascii_lowercase().as_str() {
+                "y" | "yes" | "true" => true,
+                "n" | "no" | "false" => false,
+                _ => return Err("answer y or n".to_owned()),
+            };
+            Ok(Value::map([("confirmed", Value::Bool(confirmed))]))
+        }
+        Asked::Prompt(PromptKind::Choice, options) => {
+            let line = line.trim();
+            let by_text = options.iter().find(|option| label(option) == line);
+            let by_number = || options.get(number(line)?);
+            match by_text.or_else(by_number) {
+                Some(option) => Ok(Value::map([("selected", option.clone())])),
+                None => Err(format!("answer a number from 1 to {}", options.len())),
+            }
+        }
+        Asked::Judgement(choices) => {
+            let line = line.trim();
+            let by_text = choices
+                .iter()
+                .position(|(description, state)| state == line || description.trim() == line);
+            match by_text.or_else(|| number(line)) {
+                Some(index) if index < choices.len() => {
+                    Ok(Value::map([("choice", Value::text(&choices[index].1))]))
+                }
+                Some(index) if index == choices.len() => Ok(Value::map([("choice", Value::Null)])),
+                _ => Err(format!("answer a number from 1 to {}", choices.len() + 1)),
+            }
+        }
+    }
+}
+
+/// A number that people count from one, as an index.
+fn number(text: &str) -> Option<usize> {
+    text.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// Lines of standard input, read when they are wanted and not before.
+#[derive(Default)]
+struct Keyboard {
+    reading: Option<Reading>,
+}
+
+struct Reading {
+    wanted: plain::Sender<()>,
+    lines: mpsc::UnboundedReceiver<Option<String>>,
+    /// A line was wanted by a question that is gone.
+    open: bool,
+}
+
+impl Keyboard {
+    /// The next line; `None` when there are no more.
+    async fn line(&mut self) -> Option<String> {
+        let reading = self.reading.get_or_insert_with(|| {
+            let (wanted, want) = plain::channel();
+            let (read, lines) = mpsc::unbounded_channel();
+            // Reading cannot be given up, so it has a thread that the process does not wait for.
+            thread::spawn(move || {
+                while want.recv().is_ok() {
+                    let mut line = String::new();
+                    let count = io::stdin().lock().read_line(&mut line);
+                    let line = count.is_ok_and(|count| count > 0).then_some(line);
+                    if read.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+            Reading {
+                wanted,
+                lines,
+                open: false,
+            }
+        });
+        if !reading.open {
+            reading.wanted.send(()).ok()?;
+            reading.open = true;
+        }
+        let line = reading.lines.recv().await.flatten();
+        reading.open = false;
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's failure"
+    )]
+
+    use flow_model::graph::PromptKind;
+    use flow_runtime::host::Asked;
+    use flow_runtime::value::Value;
+
+    use super::understood;
+
+    #[test]
+    fn a_choice_is_made_by_text_or_number() {
+        let options = [Value::text("red"), Value::text("2"), Value::Int(7)];
+        let kind = Asked::Prompt(PromptKind::Choice, &options);
+        let chosen = |line| understood(kind, line).map(|it| it.get("selected").cloned());
+        assert_eq!(chosen("red\n").unwrap(), Some(Value::text("red")));
+        assert_eq!(chosen("1").unwrap(), Some(Value::text("red")));
+        assert_eq!(chosen("2").unwrap(), Some(Value::text("2")));
+        assert_eq!(chosen("3").unwrap(), Some(Value::Int(7)));
+        for wrong in ["0", "4", "blue", ""] {
+            assert_eq!(chosen(wrong).unwrap_err(), "answer a number from 1 to 3");
+        }
+    }
+
+    #[test]
+    fn a_judgement_may_be_that_none_holds() {
+        let choices = [("it is done".to_owned(), "done".to_owned())];
+        let kind = Asked::Judgement(&choices);
+        let chosen = |line| understood(kind, line).map(|it| it.get("choice").cloned());
+        assert_eq!(chosen("1").unwrap(), Some(Value::text("done")));
+        assert_eq!(chosen("done").unwrap(), Some(Value::text("done")));
+        assert_eq!(chosen("2").unwrap(), Some(Value::Null));
+        assert!(chosen("3").is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! How a run stands when it is let go of, told to a person or a program.
+
+use anyhow::Result;
+use flow_model::graph::PromptKind;
+use flow_runtime::host::{Report, ReportStatus};
+use flow_runtime::journal::RunId;
+use flow_runtime::run::{Action, Deed, FailureKind};
+use flow_runtime::value::Value as Given;
+use serde_json::{Value, json};
+
+use super::person::label;
+use crate::cli::{Driving, RunFormat};
+use crate::engine::Engine;
+use crate::exit::Exit;
+use crate::output::{Output, clean};
+
+/// Tells the result of a run, and what the exit code is.
+pub(crate) fn finish(
+    engine: &Engine,
+    report: &Report,
+    driving: &Driving,
+    output: &mut Output,
+) -> Result<Exit> {
+    let pending = engine.pending(report)?;
+    match driving.format {
+        RunFormat::Text => {
+            if report.status == ReportStatus::Completed {
+                print(&report.output, output)?;
+            }
+        }
+        RunFormat::Json => output.line(format_args!("{:#}", as_json(report, &pending)))?,
+        RunFormat::Jsonl => output.line(as_json(report, &pending))?,
+    }
+    output.flush()?;
+    tell(report, &pending, output);
+    Ok(exit(report))
+}
+
+fn exit(report: &Report) -> Exit {
+    match report.status {
+        ReportStatus::Completed => Exit::Done,
+        ReportStatus::Failed => match report.error.as_ref().map(|error| error.kind) {
+            Some(FailureKind::Refused) => Exit::Refused,
+            _ => Exit::Failed,
+        },
+        ReportStatus::Cancelled => Exit::Failed,
+        ReportStatus::Waiting => Exit::Waiting,
+        ReportStatus::Interrupted => Exit::Interrupted,
+    }
+}
+
+/// The object that `run`, `resume` and `answer` print.
+fn as_json(report: &Report, pending: &[(RunId, Action)]) -> Value {
+    json!({
+        "run_id": report.run.to_string(),
+        "workflow": report.workflow,
+        "status": match report.status {
+            ReportStatus::Completed => "completed",
+            ReportStatus::Failed => "failed",
+            ReportStatus::Waiting | ReportStatus::Interrupted => "waiting",
+            ReportStatus::Cancelled => "cancelled",
+        },
+        "final_state": report.final_state,
+        "states_executed": report.states_executed,
+        "output": report.output.to_json(),
+        "state": report.state.to_json(),
+        "error": report.error.as_ref().map(|error| error.message.as_str()),
+        "elapsed_ms": report.elapsed_ms,
+        "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Something that a run waits for, with everything needed to answer it.
+pub(crate) fn pending_json((run, action): &(RunId, Action)) -> Value {
+    let mut pending = json!({
+        "run_id": run.to_string(),
+        "step": action.node,
+        "type": kind(&action.what),
+    });
+    match &action.what {
+        Deed::Prompt {
+            message,
+            kind,
+            options,
+        } => {
+            pending["kind"] = json!(kind);
+            pending["message"] = json!(message);
+            pending["options"] = options.iter().map(Given::to_json).collect();
+        }
+        Deed::Judge { choices, .. } => {
+            let choices = choices.iter();
+            pending["choices"] = choices
+                .map(|(description, state)| json!({"description": description, "state": state}))
+                .collect();
+        }
+        Deed::Delegate {
+            instructions,
+            agent,
+            ..
+        } => {
+            pending["instructions"] = json!(instructions);
+            pending["agent"] = json!(agent);
+        }
+        Deed::DelegateItem {
+            agent,
+            task,
+            inputs,
+            ..
+        } => {
+            pending["agent"] = json!(agent);
+            pending["task"] = json!(task);
+            pending["inputs"] = inputs.to_json();
+        }
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {}
+    }
+    pending
+}
+
+fn kind(deed: &Deed) -> &'static str {
+    match deed {
+        Deed::Shell { .. } => "shell",
+        Deed::Tool { .. } => "mcp_call",
+        Deed::Prompt { .. } => "prompt",
+        Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate",
+        Deed::Call { .. } => "call",
+        Deed::Judge { .. } => "judge",
+    }
+}
+
+/// The output of a run: a text as it is, anything else as JSON, nothing as nothing.
+fn print(result: &Given, output: &mut Output) -> Result<()> {
+    match result {
+        Given::Null => {}
+        Given::Map(map) if map.0.is_empty() => {}
+        Given::Str(text) => output.line(text)?,
+        other => output.line(format_args!("{:#}", other.to_json()))?,
+    }
+    Ok(())
+}
+
+/// What a person should know beyond the output, and what to do next.
+fn tell(report: &Report, pending: &[(RunId, Action)], output: &mut Output) {
+    let run = report.run;
+    match report.status {
+        ReportStatus::Completed => {}
+        ReportStatus::Failed => {
+            let (step, message) = match &report.error {
+                Some(error) => (error.step.as_deref(), error.message.as_str()),
+                None => (None, "the run failed"),
+            };
+            match step {
+                Some(step) if !message.contains(step) => {
+                    output.error(&format!("`{step}`: {message}"));
+                }
+                _ => output.error(message),
+            }
+            output.help(&format!("`flow resume {run}` tries the failed step again"));
+        }
+        ReportStatus::Cancelled => {
+            let reason = report.error.as_ref().map(|error| clean(&error.message));
+            match reason.filter(|reason| !reason.is_empty()) {
+                Some(reason) => output.tell(format_args!("{run} was cancelled: {reason}")),
+                None => output.tell(format_args!("{run} was cancelled")),
+            }
+        }
+        ReportStatus::Interrupted => {
+            output.tell(format_args!("interrupted; `flow resume {run}` goes on"));
+        }
+        ReportStatus::Waiting => {
+            output.tell(format_args!("{run} waits"));
+            for (_, action) in pending {
+                question(report.run, action, pending.len() > 1, output);
+            }
+        }
+    }
+}
+
+/// What is asked, and how to answer it.
+fn question(run: RunId, action: &Action, one_of_many: bool, output: &mut Output) {
+    let step = &action.node;
+    let (asked, answer) = match &action.what {
+        Deed::Prompt {
+            message,
+            kind,
+            options,
+        } => {
+            let answer = match kind {
+                PromptKind::Info | PromptKind::Confirm => "true".to_owned(),
+                PromptKind::Text => "TEXT".to_owned(),
+                PromptKind::Choice => {
+                    let labels: Vec<String> = options.iter().map(label).collect();
+                    labels.join("|")
+                }
+            };
+            (clean(message), answer)
+        }
+        Deed::Judge { choices, .. } => {
+            let states: Vec<&str> = choices.iter().map(|(_, state)| state.as_str()).collect();
+            ("which holds?".to_owned(), states.join("|"))
+        }
+        Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => return,
+    };
+    output.tell(format_args!("  {step}: {asked}"));
+    let which = if one_of_many {
+        format!(" --step {step}")
+    } else {
+        String::new()
+    };
+    output.help(&format!("flow answer {run}{which} '{answer}'"));
+}

@@ -1,0 +1,343 @@
+//! `flow runs`, `flow show`, `flow logs`: what the journal knows of runs.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use flow_model::graph::Graph;
+use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
+use flow_runtime::run::{Effect, Ending, time};
+use serde_json::{Value, json};
+
+use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
+use crate::engine::Engine;
+use crate::exit::{Exit, Usage};
+use crate::output::{Cell, Look, Output, Paint, plain, table};
+use crate::run::{elapsed, pending_json};
+
+/// Pieces of a log read at once.
+const PIECES: usize = 256;
+
+pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exit> {
+    let runs = match Engine::reading()? {
+        None => Vec::new(),
+        Some(engine) => {
+            let mut listing = Listing::new();
+            for status in &arguments.status {
+                listing = listing.status(*status);
+            }
+            engine.host.journal().list(&listing, arguments.limit)?.runs
+        }
+    };
+    match arguments.format {
+        RunsFormat::Json => {
+            let runs: Vec<Value> = runs.iter().map(record).collect();
+            output.line(format_args!("{:#}", json!({ "runs": runs })))?;
+        }
+        RunsFormat::Table if runs.is_empty() => output.tell("no runs"),
+        RunsFormat::Table => {
+            let heading = |text| Cell::new(text, Paint::dim);
+            let mut rows = vec![vec![
+                heading("RUN"),
+                heading("WORKFLOW"),
+                heading("STATUS"),
+                heading("STARTED"),
+                heading(""),
+            ]];
+            rows.extend(runs.iter().map(|run| {
+                let note = run.error.as_deref().or(run.pending.as_deref());
+                vec![
+                    Cell::new(&run.id.to_string(), Paint::bold),
+                    Cell::new(&run.workflow, plain),
+                    Cell::new(run.status.as_str(), look(run.status)),
+                    Cell::new(&time::iso(run.started_at), plain),
+                    Cell::new(note.unwrap_or_default(), Paint::dim),
+                ]
+            }));
+            let text = table(&rows, output.paint, output.width());
+            output.print(text)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn look(status: Status) -> Look {
+    match status {
+        Status::Completed => Paint::green,
+        Status::Failed => Paint::red,
+        Status::Waiting => Paint::yellow,
+        Status::Running | Status::Sleeping => Paint::cyan,
+        Status::Cancelled => Paint::dim,
+    }
+}
+
+fn record(run: &RunRecord) -> Value {
+    json!({
+        "run_id": run.id.to_string(),
+        "workflow": run.workflow,
+        "status": run.status.as_str(),
+        "started_at": time::iso(run.started_at),
+        "updated_at": time::iso(run.updated_at),
+        "parent": run.parent.map(|parent| parent.to_string()),
+        "pending": run.pending,
+        "error": run.error,
+    })
+}
+
+/// The journal and the run that a person means.
+fn find(asked: &str) -> Result<(Engine, RunId)> {
+    let Some(engine) = Engine::reading()? else {
+        let usage = Usage::new(format!(
+            "there is no run `{asked}`: nothing has been run here"
+        ));
+        return Err(usage.into());
+    };
+    let run = engine.resolve(asked)?;
+    Ok((engine, run))
+}
+
+/// A step of a run as its events tell it.
+struct Step {
+    id: String,
+    frame: u32,
+    began: u64,
+    ended: Option<u64>,
+    outcome: Option<Ending>,
+}
+
+fn steps(history: &[(u64, Effect)]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (at, effect) in history {
+        match effect {
+            Effect::Entered(place) => steps.push(Step {
+                id: place.node.clone(),
+                frame: place.frame,
+                began: *at,
+                ended: None,
+                outcome: None,
+            }),
+            Effect::Left { place, outcome, .. } => {
+                let open = steps.iter_mut().rev().find(|step| {
+                    step.ended.is_none() && step.id == place.node && step.frame == place.frame
+                });
+                if let Some(step) = open {
+                    step.ended = Some(*at);
+                    step.outcome = Some(outcome.clone());
+                }
+            }
+            Effect::Act(_)
+            | Effect::Sleep { .. }
+            | Effect::Stop(_)
+            | Effect::Yield
+            | Effect::Finish(_) => {}
+        }
+    }
+    steps
+}
+
+/// The word for how a step ended, and why.
+fn outcome(step: &Step) -> (&'static str, Option<&str>) {
+    match &step.outcome {
+        None => ("under_way", None),
+        Some(Ending::Success) => ("success", None),
+        Some(Ending::Failure(reason)) => ("failure", Some(reason)),
+        Some(Ending::Timeout) => ("timeout", None),
+        Some(Ending::Skipped) => ("skipped", None),
+    }
+}
+
+pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exit> {
+    let (engine, run) = find(&arguments.run)?;
+    let journal = engine.host.journal();
+    let known = journal.run(run)?;
+    let report = engine.host.report(run)?;
+    let pending = engine.pending(&report)?;
+    let steps = steps(&engine.host.history(run)?);
+    let inputs = inputs(&engine, &known)?;
+    let called = journal.list(&Listing::new().children_of(run), PIECES)?.runs;
+    let error = report.error.as_ref();
+    if let ShowFormat::Json = arguments.format {
+        let mut shown = record(&known);
+        shown["inputs"] = inputs;
+        shown["final_state"] = json!(report.final_state);
+        shown["states_executed"] = json!(report.states_executed);
+        shown["elapsed_ms"] = json!(report.elapsed_ms);
+        shown["output"] = report.output.to_json();
+        shown["state"] = report.state.to_json();
+        shown["error"] = json!(error.map(|error| &error.message));
+        shown["pending"] = pending.iter().map(pending_json).collect();
+        shown["children"] = called.iter().map(|run| json!(run.id.to_string())).collect();
+        shown["steps"] = steps
+            .iter()
+            .map(|step| {
+                let (word, reason) = outcome(step);
+                json!({
+                    "step": step.id,
+                    "frame": step.frame,
+                    "started_at": time::iso(step.began),
+                    "ended_at": step.ended.map(time::iso),
+                    "outcome": word,
+                    "error": reason,
+                })
+            })
+            .collect();
+        output.line(format_args!("{shown:#}"))?;
+        return Ok(Exit::Done);
+    }
+    let paint = output.paint;
+    let field = |name: &str, value: &str, look: Look| {
+        vec![Cell::new(name, Paint::dim), Cell::new(value, look)]
+    };
+    let mut rows = vec![
+        field("run", &run.to_string(), Paint::bold),
+        field("workflow", &known.workflow, plain),
+        field("status", known.status.as_str(), look(known.status)),
+        field("started", &time::iso(known.started_at), plain),
+        field(
+            "took",
+            &elapsed(Duration::from_millis(report.elapsed_ms)),
+            plain,
+        ),
+    ];
+    if let Some(error) = error {
+        rows.push(field("error", &error.message, Paint::red));
+    }
+    if let Some(parent) = known.parent {
+        rows.push(field("called by", &parent.to_string(), plain));
+    }
+    for child in &called {
+        let text = format!("{} {} {}", child.id, child.workflow, child.status);
+        rows.push(field("called", &text, plain));
+    }
+    output.print(table(&rows, paint, output.width()))?;
+    section("inputs", &inputs, output)?;
+    if !steps.is_empty() {
+        output.line("\nsteps")?;
+        let rows: Vec<Vec<Cell>> = steps.iter().map(row).collect();
+        output.print(table(&rows, paint, output.width()))?;
+    }
+    section("state", &report.state.to_json(), output)?;
+    section("output", &report.output.to_json(), output)?;
+    let waits: Vec<Value> = pending.iter().map(pending_json).collect();
+    if !waits.is_empty() && !known.status.is_final() {
+        section("pending", &Value::Array(waits), output)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn row(step: &Step) -> Vec<Cell> {
+    let (word, reason) = outcome(step);
+    let look: Look = match step.outcome {
+        Some(Ending::Success) => Paint::green,
+        Some(Ending::Failure(_) | Ending::Timeout) => Paint::red,
+        Some(Ending::Skipped) => Paint::dim,
+        None => Paint::cyan,
+    };
+    let took = step.ended.map(|ended| {
+        let took = Duration::from_millis(ended.saturating_sub(step.began));
+        elapsed(took)
+    });
+    vec![
+        Cell::new("", plain),
+        Cell::new(&step.id, plain),
+        Cell::new(word, look),
+        Cell::new(&took.unwrap_or_default(), Paint::dim),
+        Cell::new(reason.unwrap_or_default(), plain),
+    ]
+}
+
+/// A value under a heading, unless there is nothing in it.
+fn section(name: &str, value: &Value, output: &mut Output) -> Result<()> {
+    let is_empty = match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    if !is_empty {
+        output.line(format_args!("\n{name}\n{value:#}"))?;
+    }
+    Ok(())
+}
+
+/// What a run was given, without secrets.
+fn inputs(engine: &Engine, run: &RunRecord) -> Result<Value> {
+    let journal = engine.host.journal();
+    let unreadable = "the run cannot be read; it was perhaps written by another version";
+    let graph: Graph =
+        serde_json::from_slice(&journal.definition(run.definition)?).context(unreadable)?;
+    let first = journal.events(run.id, 1..=1, 1)?;
+    let mut inputs = match first.first() {
+        Some(event) => {
+            let event: Value = serde_json::from_slice(&event.body).context(unreadable)?;
+            event["inputs"].clone()
+        }
+        None => Value::Null,
+    };
+    let fields = graph.inputs.as_deref().unwrap_or_default().iter();
+    for field in fields.filter(|field| field.secret) {
+        if let Some(value) = inputs
+            .get_mut(field.name.as_ref())
+            .filter(|it| !it.is_null())
+        {
+            *value = "***".into();
+        }
+    }
+    Ok(inputs)
+}
+
+pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exit> {
+    let (engine, run) = find(&arguments.run)?;
+    let history = engine.host.history(run)?;
+    let steps: HashMap<&str, &str> = history
+        .iter()
+        .filter_map(|(_, effect)| match effect {
+            Effect::Act(action) => Some((action.key.as_str(), action.node.as_str())),
+            _ => None,
+        })
+        .collect();
+    if let Some(step) = &arguments.step
+        && !steps.values().any(|known| known == step)
+    {
+        return Err(Usage::new(format!("no step `{step}` has run in {run}")).into());
+    }
+    let mut pieces = Vec::new();
+    let mut after = 0;
+    let mut writing: Option<String> = None;
+    loop {
+        let chunks = engine.host.journal().log_chunks(run, after, PIECES)?;
+        let Some(last) = chunks.last() else {
+            break;
+        };
+        after = last.place;
+        for chunk in chunks {
+            let step = steps.get(chunk.action.as_str()).copied().unwrap_or("?");
+            if arguments
+                .step
+                .as_deref()
+                .is_some_and(|wanted| wanted != step)
+            {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&chunk.bytes);
+            if let ShowFormat::Json = arguments.format {
+                pieces.push(json!({"step": step, "stream": chunk.stream, "text": text}));
+                continue;
+            }
+            // A heading where another step begins to write, unless only one was asked for.
+            if arguments.step.is_none() && writing.as_deref() != Some(chunk.action.as_str()) {
+                let heading = output.paint.dim(&format!("--- {step}"));
+                output.line(heading)?;
+                writing = Some(chunk.action);
+            }
+            output.print(&text)?;
+            if !text.ends_with('\n') && arguments.step.is_none() {
+                output.line("")?;
+            }
+        }
+    }
+    if let ShowFormat::Json = arguments.format {
+        output.line(format_args!("{:#}", json!({ "logs": pieces })))?;
+    }
+    Ok(Exit::Done)
+}

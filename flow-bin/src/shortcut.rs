@@ -1,0 +1,76 @@
+//! `flow <workflow> …` stands for `flow run <workflow> …`.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Usage};
+use crate::output::Output;
+use crate::run;
+use crate::target;
+
+pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
+    let Some((first, rest)) = words.split_first() else {
+        return Err(Usage::new("there is no such command").into());
+    };
+    let asked = first.to_string_lossy();
+    let library = target::library()?;
+    let known = |name: &str| library.get(name).map(|found| found.is_some());
+    let plain = asked.strip_prefix('_');
+    let name = match plain {
+        _ if known(&asked)? => asked.to_string(),
+        Some(plain) if known(plain)? => plain.to_owned(),
+        _ => return Err(unknown(&library, &asked).into()),
+    };
+    if rest.iter().any(|word| word == "--help" || word == "-h") {
+        return help(&library, &asked, &name, output);
+    }
+    let meant = [OsString::from("flow"), "run".into(), OsString::from(&name)];
+    let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
+    match &cli.command {
+        Command::Run(arguments) => run::run(arguments, output),
+        _ => Err(unknown(&library, &asked).into()),
+    }
+}
+
+/// What a shortcut stands for and how it is used.
+fn help(
+    library: &flow_runtime::library::Library,
+    asked: &str,
+    name: &str,
+    output: &mut Output,
+) -> Result<Exit> {
+    let compiled = target::any(library, name)?;
+    let Some(graph) = run::checked(compiled, output) else {
+        return Ok(Exit::Invalid);
+    };
+    if let Some(description) = &graph.description {
+        output.line(description.trim())?;
+        output.line("")?;
+    }
+    let usage = run::described(&graph, output.paint);
+    output.print(usage)?;
+    output.line(format_args!(
+        "\n`flow {asked}` stands for `flow run {name}`; `flow run --help` shows its options"
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// That nothing has this name, with what was probably meant.
+fn unknown(library: &flow_runtime::library::Library, asked: &str) -> Usage {
+    if std::path::Path::new(asked).is_file() {
+        let usage = Usage::new(format!("`{asked}` is a file, not a command or a workflow"));
+        return usage.help(format!("`flow run {asked}` runs it"));
+    }
+    let usage = Usage::new(format!("there is no command or workflow `{asked}`"));
+    let commands = Cli::command();
+    let commands = commands.get_subcommands().map(clap::Command::get_name);
+    let mut names: Vec<String> = commands.map(str::to_owned).collect();
+    names.extend(library.list().entries.into_iter().map(|entry| entry.name));
+    match target::near(asked, &names) {
+        Some(near) => usage.help(format!("did you mean `flow {near}`?")),
+        None => usage.help("`flow --help` shows the commands, `flow list` the workflows"),
+    }
+}
