@@ -285,7 +285,7 @@ impl Pass<'_> {
                 self.speaks(name);
                 continue;
             }
-            self.spelling(&entry.key, key, record);
+            self.spelling(entry, key, record);
             self.value(&entry.value, key.ty, name, entry.key.span);
         }
         for key in record.all_keys().filter(|key| key.required) {
@@ -510,8 +510,20 @@ impl Pass<'_> {
         self.out.lost.text(text);
     }
 
-    fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
+    fn spelling(&mut self, entry: &Entry, found: &'static Key, record: &'static Record) {
+        let key = &entry.key;
         self.speaks(found.name);
+        // Tiers and types of fields are said in these forms only.
+        let only_form = match found.name {
+            "default_state" => entry.value.get("state").is_some(),
+            "state_schema" => {
+                entry.value.get("raw").is_some() || entry.value.get("state").is_some()
+            }
+            _ => false,
+        };
+        if only_form {
+            return;
+        }
         let new = match found.instead {
             Instead::Canonical => return,
             Instead::Name(new) | Instead::Form(new) => new,
@@ -720,6 +732,11 @@ impl Pass<'_> {
                     self.duplicates_below(&entry.value);
                 }
             }
+            Value::Float(number) if !number.is_finite() => self.report(
+                Diagnostic::new(Code::OutOfLimits, tree.span)
+                    .message(format!("{number} is not a number that JSON has"))
+                    .help("write it as text, or use a finite number"),
+            ),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
         }
     }

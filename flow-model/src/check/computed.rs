@@ -33,6 +33,7 @@ impl<'d> Checker<'d> {
                 self.javascript_faults(&found.analysis.faults, tree);
                 self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
+                self.transform_inputs(&found.analysis.reads, tree);
             } else if let Some(tree) = computed.value {
                 let text = tree.as_str().unwrap_or_default();
                 let analysis = match expression::form(text, computed.dialect) {
@@ -60,6 +61,38 @@ impl<'d> Checker<'d> {
             });
         }
         self.order(&fields)
+    }
+
+    /// Inputs that a transform reads.
+    fn transform_inputs(&mut self, reads: &[Read], tree: &'d Tree) {
+        let document = self.document;
+        for read in reads.iter().filter(|read| read.path[0] == "inputs") {
+            let Some(name) = read.path.get(1) else {
+                self.uses.all_inputs.insert(0);
+                continue;
+            };
+            self.uses.input(0, name);
+            let Some(declared) = &document.inputs else {
+                continue;
+            };
+            let known = || declared.iter().map(|field| field.name.value.as_str());
+            if known().any(|input| input == name) || self.lost.mentions(name) {
+                continue;
+            }
+            let at = self.within(tree, &read.range);
+            let mut finding = Diagnostic::new(Code::UnknownInput, at)
+                .message(format!("there is no input `{name}`"))
+                .label("not declared under `inputs`")
+                .suggest(name, known());
+            match finding.suggestion.clone() {
+                Some(near) => {
+                    self.uses.input(0, &near);
+                    finding.suggestion = Some(format!("inputs.{near}"));
+                }
+                None => finding = finding.help("declare it under `inputs`"),
+            }
+            self.report(finding);
+        }
     }
 
     fn javascript_faults(&mut self, faults: &[expression::Fault], tree: &'d Tree) {
