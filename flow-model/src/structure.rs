@@ -267,7 +267,9 @@ impl Pass<'_> {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| canonical(found) == key.name || covers(found, key));
+                .any(|found| {
+                    found.name == key.name || canonical(found) == key.name || covers(found, key)
+                });
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
@@ -957,5 +959,18 @@ fn lower_first(text: &str) -> String {
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::loader::NoLoader;
+    use crate::source::Source;
+
+    #[test]
+    fn a_required_key_of_another_form_is_given_by_itself() {
+        let text = "steps:\n  - {type: mcp_call, mcp: {method: lint, params: {deep: true}}}\n";
+        let compiled = crate::compile(Source::new("lint.yaml", text), &NoLoader);
+        assert!(compiled.is_ok(), "{:?}", compiled.findings);
     }
 }
