@@ -506,7 +506,7 @@ impl<'d> Checker<'d> {
     }
 
     /// Literals that look like secrets, anywhere in the definition.
-    fn secrets(&mut self, tree: &Tree, key: &str) {
+    fn secrets(&mut self, tree: &'d Tree, key: &str) {
         match &tree.value {
             Value::Str(scalar) => {
                 if let Some(range) = secret(&scalar.text, key) {

@@ -12,12 +12,15 @@ mod states;
 mod unused;
 mod values;
 
+use std::cell::RefCell;
+use std::ops::Range;
+
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::graph::Graph;
 use crate::loader::Loader;
 use crate::lower;
-use crate::source::{Source, Span, Tree, within};
+use crate::source::{Places, Source, Span, Tree};
 use crate::structure::Lost;
 
 use scope::Uses;
@@ -31,6 +34,8 @@ pub(crate) struct Checker<'d> {
     loader: &'d dyn Loader,
     uses: Uses,
     findings: Vec<Diagnostic>,
+    /// Where the text looked at last stands; its parts are looked up one after another.
+    places: RefCell<Option<Places<'d>>>,
 }
 
 /// Checks a document and lowers it. The graph counts only when nothing found is an error.
@@ -49,6 +54,7 @@ pub(crate) fn check<'d>(
         loader,
         uses: Uses::default(),
         findings: Vec::new(),
+        places: RefCell::new(None),
     };
     checker.declarations();
     checker.links();
@@ -80,14 +86,16 @@ impl<'d> Checker<'d> {
     }
 
     /// Where a range of a text value stands.
-    fn within(&self, tree: &Tree, range: &std::ops::Range<usize>) -> Span {
-        match self.source(tree.span) {
-            Some(source) => {
-                let span = within(source, tree, range);
-                source.first_line(span)
-            }
-            None => tree.span,
-        }
+    fn within(&self, tree: &'d Tree, range: &Range<usize>) -> Span {
+        let Some(source) = self.source(tree.span) else {
+            return tree.span;
+        };
+        let mut places = self.places.borrow_mut();
+        let places = match places.take() {
+            Some(known) if std::ptr::eq(known.tree(), tree) => places.insert(known),
+            _ => places.insert(Places::new(source, tree)),
+        };
+        source.first_line(places.span(range))
     }
 
     fn has_errors(&self, codes: &[Code]) -> bool {

@@ -394,4 +394,4 @@ fn too_deep(span: Span) -> Diagnostic {
         .help("move inner steps into `tasks` or another workflow")
 }
 
-pub(crate) use locate::within;
+pub(crate) use locate::Places;
