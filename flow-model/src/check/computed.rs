@@ -61,6 +61,9 @@ impl<'d> Checker<'d> {
     }
 
     fn javascript_faults(&mut self, faults: &[expression::Fault], tree: &'d Tree) {
+        if !faults.is_empty() {
+            self.lost.text(tree.as_str().unwrap_or_default());
+        }
         for fault in faults {
             let at = self.within(tree, &fault.range);
             let code = match fault.kind {
@@ -69,7 +72,6 @@ impl<'d> Checker<'d> {
                 | expression::FaultKind::UnknownFunction(_)
                 | expression::FaultKind::UnknownTest(_) => Code::UnknownFilter,
             };
-            self.lost.text(tree.as_str().unwrap_or_default());
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault.help.clone();
             self.report(finding);

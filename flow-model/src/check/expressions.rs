@@ -9,7 +9,7 @@ use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
-use crate::expression::{self, Analysis, Dialect, FaultKind, Form as TextForm, Read};
+use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm, Read};
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
@@ -488,6 +488,12 @@ impl<'d> Pass<'_, 'd> {
         scope: &Scope<'d>,
         reads: &mut Reads,
     ) {
+        let broken = |fault: &Fault| fault.kind == FaultKind::Syntax;
+        if analysis.faults.iter().any(broken)
+            && let Some(text) = tree.and_then(Tree::as_str)
+        {
+            self.checker.lost.text(text);
+        }
         for fault in &analysis.faults {
             let at = self.place(tree, span, &fault.range);
             let (code, suggestion) = match &fault.kind {
@@ -501,11 +507,6 @@ impl<'d> Pass<'_, 'd> {
                     (Code::UnknownFilter, unknown.suggestion.clone())
                 }
             };
-            if code != Code::UnknownFilter
-                && let Some(text) = tree.and_then(Tree::as_str)
-            {
-                self.checker.lost.text(text);
-            }
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault.help.clone();
             finding.suggestion = suggestion;
@@ -847,12 +848,15 @@ fn type_noun(ty: Type) -> &'static str {
 
 /// The program that will read a value as code, from the command text before the value.
 fn second_interpreter(before: &str) -> Option<&str> {
+    // Nobody looks for the program of a value further away than this.
+    const FURTHEST: usize = 4096;
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(FURTHEST))..];
     static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
-            r"(?x) \b(?:
-                (?P<shell>(?:ba|z|da|k|fi)?sh|su)\s+(?:\S+\s+)*?-[a-zA-Z]*c\b
-              | (?P<eval>eval|ssh)\b
-              | (?P<script>python[0-9.]*|perl|ruby|node|php)\s+(?:-\S+\s+)*?-[cer]\b
+            r"(?x) (?-u:\b)(?:
+                (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
+              | (?P<eval>eval|ssh)(?-u:\b)
+              | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
             )",
         )
         .ok()
