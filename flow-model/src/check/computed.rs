@@ -112,10 +112,10 @@ impl<'d> Checker<'d> {
     ) {
         let own = computed.name.value.as_str();
         let known = space.fields.keys().copied().filter(|name| *name != own);
-        let mut finding = Diagnostic::new(Code::UnknownState, span)
+        let finding = Diagnostic::new(Code::UnknownState, span)
             .message(format!("there is no state field `{field}`"))
-            .label("nothing declares or writes it")
-            .suggest(field, known);
+            .label("nothing declares or writes it");
+        let mut finding = self.suggest(finding, field, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();

@@ -577,16 +577,13 @@ impl<'d> Pass<'_, 'd> {
         if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
             return;
         }
-        let mut known: Vec<&str> = vec!["inputs", "state", "run", "env", "raw", "computed"];
-        if scope.item {
-            known.extend(["item", "loop"]);
-        }
-        known.extend(self.space(scope).fields.keys());
-        known.extend(&scope.local);
-        let mut finding = Diagnostic::new(Code::UnknownName, at)
+        let looped = if scope.item { LOOPED } else { &[] };
+        let fields = self.space(scope).fields.keys().chain(&scope.local);
+        let known = ROOTS.iter().chain(looped).chain(fields).copied();
+        let finding = Diagnostic::new(Code::UnknownName, at)
             .message(format!("`{name}` means nothing here"))
-            .label("unknown name")
-            .suggest(name, known);
+            .label("unknown name");
+        let mut finding = self.checker.suggest(finding, name, known);
         if scope
             .inputs
             .as_ref()
@@ -616,10 +613,11 @@ impl<'d> Pass<'_, 'd> {
         if declared.contains(&name) || self.checker.lost.mentions(name) {
             return;
         }
-        let mut finding = Diagnostic::new(Code::UnknownInput, at)
+        let finding = Diagnostic::new(Code::UnknownInput, at)
             .message(format!("there is no input `{name}`"))
-            .label("not declared under `inputs`")
-            .suggest(name, declared.iter().copied());
+            .label("not declared under `inputs`");
+        let known = declared.iter().copied();
+        let mut finding = self.checker.suggest(finding, name, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();
@@ -677,11 +675,11 @@ impl<'d> Pass<'_, 'd> {
         if self.checker.lost.mentions(name) {
             return;
         }
-        let known: Vec<&str> = self.space(scope).fields.keys().copied().collect();
-        let mut finding = Diagnostic::new(Code::UnknownState, at)
+        let finding = Diagnostic::new(Code::UnknownState, at)
             .message(format!("there is no state field `{name}`"))
-            .label("nothing declares or writes it")
-            .suggest(name, known);
+            .label("nothing declares or writes it");
+        let known = self.space(scope).fields.keys().copied();
+        let mut finding = self.checker.suggest(finding, name, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();
@@ -832,6 +830,8 @@ impl<'d> Pass<'_, 'd> {
     }
 }
 
+const ROOTS: &[&str] = &["inputs", "state", "run", "env", "raw", "computed"];
+const LOOPED: &[&str] = &["item", "loop"];
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 

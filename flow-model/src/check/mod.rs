@@ -73,6 +73,20 @@ impl<'d> Checker<'d> {
         self.findings.push(finding);
     }
 
+    /// Offers a near miss, unless there are so many findings that nobody reads them one by one.
+    fn suggest<'a>(
+        &self,
+        finding: Diagnostic,
+        wrong: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Diagnostic {
+        const MOST: usize = 1000;
+        match self.findings.len() {
+            0..MOST => finding.suggest(wrong, known),
+            _ => finding,
+        }
+    }
+
     fn source(&self, span: Span) -> Option<&'d Source> {
         self.sources.get(usize::from(span.file.0))
     }
