@@ -167,7 +167,7 @@ impl Units<'_> {
         self.lost.append(found.lost);
         self.findings.extend(found.findings);
         let imports = read::imports(&tree);
-        if structure::unwrap_document(&tree).entries().is_none() {
+        if structure::unwrap_document(&tree).entries().is_none() || found.oversized {
             self.dialects.pop();
             return;
         }

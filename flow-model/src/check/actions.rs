@@ -1,5 +1,6 @@
 //! Declarations, and what steps do with tools, tasks, workflows and people.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -84,7 +85,7 @@ impl<'d> Checker<'d> {
     /// Names that stand in two tiers.
     fn tiers(&mut self) {
         let document = self.document;
-        let mut seen: Vec<(&str, &'static str, Span)> = Vec::new();
+        let mut seen: HashMap<&str, Vec<(&'static str, Span)>> = HashMap::new();
         let state = document.state.iter().map(|field| {
             let tier = if field.by_hand { "state" } else { "raw" };
             (&field.name, tier)
@@ -94,10 +95,8 @@ impl<'d> Checker<'d> {
             .iter()
             .map(|field| (&field.name, "computed"));
         for (name, tier) in state.chain(computed) {
-            let other = seen
-                .iter()
-                .find(|(other, t, _)| *other == name.value && *t != tier);
-            if let Some((_, other_tier, span)) = other {
+            let places = seen.entry(&name.value).or_default();
+            if let Some((other_tier, span)) = places.iter().find(|(other, _)| *other != tier) {
                 let (found, hidden) = if tier == "computed" || *other_tier == "state" {
                     (tier, *other_tier)
                 } else {
@@ -113,7 +112,9 @@ impl<'d> Checker<'d> {
                         .help("give one of them another name"),
                 );
             }
-            seen.push((&name.value, tier, name.span));
+            if !places.iter().any(|(other, _)| *other == tier) {
+                places.push((tier, name.span));
+            }
         }
     }
 
