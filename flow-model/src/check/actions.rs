@@ -567,31 +567,43 @@ fn secret(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
     static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"(?x)
-            \b(?: gh[pousr]_[A-Za-z0-9]{36,} | github_pat_[A-Za-z0-9_]{40,} | glpat-[A-Za-z0-9_-]{20,}
-              | sk-(?:[a-z]+-)*[A-Za-z0-9_-]{24,} | AKIA[0-9A-Z]{16}\b | xox[abprs]-[A-Za-z0-9-]{16,}
+            (?-u:\b)(?: gh[pousr]_[A-Za-z0-9]{36,} | github_pat_[A-Za-z0-9_]{40,} | glpat-[A-Za-z0-9_-]{20,}
+              | sk-(?:[a-z]+-)*[A-Za-z0-9_-]{24,} | AKIA[0-9A-Z]{16}(?-u:\b) | xox[abprs]-[A-Za-z0-9-]{16,}
               | AIza[0-9A-Za-z_-]{35} | eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,} )
             | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----",
         )
         .ok()
     });
-    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)(?:^|[_-])(?:password|passwd|secret|token|api_?key|private_?key|access_?key)$",
-        )
-        .ok()
-    });
-    // Most texts are short and plain; the expressions above need not look at them.
-    let candidate = text.len() >= 20 || NAME.as_ref().is_some_and(|name| name.is_match(key));
-    if !candidate {
-        return None;
-    }
-    if let Some(found) = TOKEN.as_ref().and_then(|token| token.find(text)) {
+    #[rustfmt::skip]
+    const NAMES: &[&str] = &[
+        "password", "passwd", "secret", "token", "api_key", "apikey", "private_key", "privatekey",
+        "access_key", "accesskey",
+    ];
+    // The expression is large: it is not even compiled as long as no text can match it.
+    const MARKS: &[&str] = &[
+        "gh",
+        "glpat-",
+        "sk-",
+        "AKIA",
+        "xox",
+        "AIza",
+        "eyJ",
+        "-----BEGIN",
+    ];
+    if text.len() >= 20
+        && MARKS.iter().any(|mark| text.contains(mark))
+        && let Some(found) = TOKEN.as_ref().and_then(|token| token.find(text))
+    {
         return Some(found.range());
     }
-    let named = NAME.as_ref().is_some_and(|name| name.is_match(key));
+    let named = || {
+        let key = key.to_ascii_lowercase();
+        let word = NAMES.iter().find_map(|name| key.strip_suffix(name));
+        word.is_some_and(|before| before.is_empty() || before.ends_with(['_', '-']))
+    };
     let plain = text.len() >= 8
         && !text.contains(char::is_whitespace)
         && !text.contains(['{', '$', '<', '*'])
         && text.chars().any(|c| c.is_ascii_digit());
-    (named && plain).then_some(0..text.len())
+    (plain && named()).then_some(0..text.len())
 }

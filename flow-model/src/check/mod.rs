@@ -34,6 +34,8 @@ pub(crate) struct Checker<'d> {
     loader: &'d dyn Loader,
     uses: Uses,
     findings: Vec<Diagnostic>,
+    /// What is left for large regular expressions.
+    regex_budget: usize,
     /// Where the text looked at last stands; its parts are looked up one after another.
     places: RefCell<Option<Places<'d>>>,
 }
@@ -54,6 +56,7 @@ pub(crate) fn check<'d>(
         loader,
         uses: Uses::default(),
         findings: Vec::new(),
+        regex_budget: values::REGEX_BUDGET,
         places: RefCell::new(None),
     };
     checker.declarations();
