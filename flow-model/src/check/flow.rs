@@ -41,7 +41,7 @@ impl<'d> Checker<'d> {
                 .label(format!("no state `{}`", initial.value))
                 .suggest(&initial.value, known.iter().copied());
             if finding.suggestion.is_none() {
-                finding = finding.help(format!("the states are `{}`", known.join("`, `")));
+                finding = finding.help(format!("the states are {}", listed(&known)));
             }
             self.report(finding);
         }
@@ -63,9 +63,7 @@ impl<'d> Checker<'d> {
                     .suggest(&target.value, known.iter().copied());
                 match &finding.suggestion {
                     Some(near) => self.lost.name(near),
-                    None => {
-                        finding = finding.help(format!("the states are `{}`", known.join("`, `")))
-                    }
+                    None => finding = finding.help(format!("the states are {}", listed(&known))),
                 }
                 self.report(finding);
             }
@@ -448,6 +446,14 @@ impl<'d> Checker<'d> {
             }
         }
     }
+}
+
+/// Names in a sentence, as many as somebody reads.
+fn listed(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    let more = if names.len() > MOST { ", …" } else { "" };
+    let shown = &names[..names.len().min(MOST)];
+    format!("`{}`{more}", shown.join("`, `"))
 }
 
 /// A set of small numbers.
