@@ -155,7 +155,10 @@ impl<'d> Checker<'d> {
 
     fn action(&mut self, step: &'d Step<'d>, dialect: Dialect, delegated: bool) {
         match &step.act {
-            Act::FanOut { task, .. } => self.task(task),
+            Act::FanOut { task, items, .. } => {
+                self.task(task);
+                self.bound_items(task, items, dialect);
+            }
             Act::While {
                 max_iterations: None,
                 ..
@@ -250,7 +253,7 @@ impl<'d> Checker<'d> {
     fn task(&mut self, name: &Spanned<String>) {
         let document = self.document;
         let known = || document.tasks.iter().map(|task| task.name.value.as_str());
-        if known().any(|task| task == name.value) || self.lost.mentions(&name.value) {
+        if known().any(|task| task == name.value) || self.lost.may_declare(&name.value) {
             return;
         }
         let mut finding = Diagnostic::new(Code::UnknownTask, name.span)
@@ -262,6 +265,46 @@ impl<'d> Checker<'d> {
             None => finding = finding.help("define it under `tasks`, or import it"),
         }
         self.report(finding);
+    }
+
+    /// Items that are written out and do not fit the task's inputs.
+    fn bound_items(&mut self, task: &Spanned<String>, items: &'d Tree, dialect: Dialect) {
+        let document = self.document;
+        let declared = document.tasks.iter().find(|t| t.name.value == task.value);
+        let Some(fields) = declared.and_then(|task| task.inputs.as_deref()) else {
+            return;
+        };
+        for item in items.items().unwrap_or_default() {
+            if let Some(entries) = item.entries() {
+                let given = entries
+                    .iter()
+                    .map(|e| (e.key.value.as_str(), e.key.span, &e.value));
+                let owner = Spanned {
+                    value: task.value.clone(),
+                    span: self.line(item.span),
+                };
+                for fault in arguments(given, fields, dialect) {
+                    let names = fields.iter().map(|field| field.name.value.as_str());
+                    let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
+                    self.report(finding);
+                }
+                continue;
+            }
+            let required = fields.iter().filter(|field| field.required).count();
+            let single = required == 1 || (required == 0 && fields.len() <= 1);
+            if is_literal(item, dialect) && !single {
+                self.report(
+                    Diagnostic::new(Code::BadLiteral, self.line(item.span))
+                        .message(format!(
+                            "this item is {}, and `{}` has no single required input to take it",
+                            item.noun(),
+                            task.value
+                        ))
+                        .help("write the item as a map of the task's inputs"),
+                );
+                return;
+            }
+        }
     }
 
     fn prompt(&mut self, step: &'d Step<'d>, kind: PromptKind, options: Option<&'d Tree>) {
@@ -529,7 +572,12 @@ impl<'d> Checker<'d> {
             }
             Value::Map(entries) => {
                 for entry in entries {
-                    self.secrets(&entry.value, &entry.key.value);
+                    // A default or a value is named by what it belongs to.
+                    let own = match entry.key.value.as_str() {
+                        "default" | "value" => key,
+                        own => own,
+                    };
+                    self.secrets(&entry.value, own);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_set};
 
 use super::Checker;
+use super::expressions::segments;
 use super::scope::spaces;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::Computed;
@@ -30,6 +31,7 @@ impl<'d> Checker<'d> {
             if let Some(tree) = computed.transform {
                 let found = expression::transform(tree.as_str().unwrap_or_default());
                 self.javascript_faults(&found.analysis.faults, tree);
+                self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
             } else if let Some(tree) = computed.value {
                 let text = tree.as_str().unwrap_or_default();
@@ -78,6 +80,28 @@ impl<'d> Checker<'d> {
         }
     }
 
+    /// Fields that a transform names with their tier; a bare name may be anything.
+    fn tier_reads(
+        &mut self,
+        reads: &[Read],
+        tree: &'d Tree,
+        computed: &Computed<'d>,
+        space: &super::scope::Space<'d>,
+    ) {
+        for read in reads {
+            let [root, field] = match read.path.as_slice() {
+                [root, field, ..] => [root.as_str(), field.as_str()],
+                _ => continue,
+            };
+            let tier = matches!(root, "raw" | "computed" | "state" | "this");
+            if tier && !space.has(field) && !self.lost.may_declare(field) {
+                let [_, range] = segments(tree.as_str().unwrap_or_default(), read);
+                let at = self.within(tree, &range);
+                self.unknown_source(field, at, computed, space);
+            }
+        }
+    }
+
     fn from(
         &mut self,
         computed: &'d Computed<'d>,
@@ -95,7 +119,7 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let field = dependency.path[0].to_string();
-            if !space.has(&field) && !self.lost.mentions(&field) {
+            if !space.has(&field) && !self.lost.may_declare(&field) {
                 self.unknown_source(&field, tree.span, computed, space);
             }
             from.push(dependency);

@@ -107,14 +107,19 @@ impl Code {
         }
     }
 
-    /// The rule with this code, in any case, with or without the `F`.
+    /// The rule with this code, in any case, with or without the `F` and leading zeros.
     #[must_use]
     pub fn parse(text: &str) -> Option<Code> {
-        let digits = text.trim().trim_start_matches(['F', 'f']);
+        let text = text.trim();
+        let digits = text.strip_prefix(['F', 'f']).unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let number = digits.trim_start_matches('0');
         Code::ALL
             .iter()
             .copied()
-            .find(|code| code.as_str()[1..] == *digits)
+            .find(|code| code.as_str()[1..].trim_start_matches('0') == number)
     }
 }
 
@@ -351,4 +356,8 @@ codes! {
     /// No way from here leads to an end, so only a limit can stop the run.
     NeverEnds = "F124", Lint, "a loop of states that never ends",
         "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    transitions:\n      - {condition: always, next_state: a}\n" => "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    transitions:\n      - {condition: success, next_state: b}\n      - {condition: always, next_state: a}\n  b:\n    action: {tool: list_terminal_sessions}\n";
+    /// The key says something about a case that this step or field does not have, so it changes
+    /// nothing.
+    NoEffect = "F125", Lint, "a key without effect",
+        "steps:\n  - type: foreach\n    items: [1, 2]\n    max_parallel: 2\n    steps:\n      - type: shell\n        command: echo {{ item }}\n" => "steps:\n  - type: foreach\n    items: [1, 2]\n    steps:\n      - type: shell\n        command: echo {{ item }}\n";
 }

@@ -223,7 +223,7 @@ pub static DOCUMENT: Record = record(
         form("max_states", &POSITIVE, "limits.max_steps", ""),
         form(
             "execution_timeout",
-            &Duration(1.0, 30.0 * DAY),
+            &Duration(0.1, 365.0 * DAY),
             "limits.timeout",
             "",
         ),
@@ -234,7 +234,7 @@ pub static DOCUMENT: Record = record(
             "The dialect of `{{ … }}`.",
         )
         .default(
-            "`jinja`; `js` when a word that only the JavaScript dialect's documents have is used",
+            "`jinja`; `js` when an older spelling that belongs to the JavaScript dialect is used",
         ),
         key(
             "strict",
@@ -617,7 +617,7 @@ pub static CONFIG: Record = record(
             "limits.timeout",
             "",
         ),
-        form("max_retries", &Int(0, 100), "retry` on each step", ""),
+        form("max_retries", &Int(0, 100), "retry", ""),
     ],
 );
 
@@ -1157,8 +1157,9 @@ pub static PROMPT_STEP: Record = step(
     &[
         key("message", &Template, "What the person reads.").required(),
         alias("prompt", &Template, "message"),
-        key("kind", &PROMPT_KIND, "What is asked.")
-            .default("`choice` with `options`, else `info`; `text` for `user_input`"),
+        key("kind", &PROMPT_KIND, "What is asked.").default(
+            "`choice` with `options`, `text` with `validation` and for `user_input`, else `info`",
+        ),
         key("options", &OPTIONS, "What can be chosen."),
         alias("choices", &OPTIONS, "options"),
         key(

@@ -3,7 +3,7 @@
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::schema::workflow;
 use crate::source::{self, FileId, Source, Tree};
 use crate::structure;
@@ -33,7 +33,7 @@ impl Judge {
 
     pub(super) fn agree(&mut self, source: &Source, tree: &Tree) -> bool {
         let definition = tree.to_json();
-        let faults = faults(source, tree, &definition);
+        let faults = faults(source, tree);
         let verdict = self.schema.validate(&definition);
         assert_eq!(
             faults.is_empty(),
@@ -51,22 +51,13 @@ impl Judge {
     }
 }
 
-fn faults(source: &Source, tree: &Tree, definition: &Json) -> Vec<String> {
+fn faults(source: &Source, tree: &Tree) -> Vec<String> {
     structure::check(source, tree)
         .findings
         .into_iter()
         .filter(|finding| finding.severity == Severity::Error)
-        .filter(|finding| !is_method_of_mcp(finding, definition))
         .map(|finding| finding.message)
         .collect()
-}
-
-/// `mcp.method` is required and another form of `tool`; the structural check takes it for `tool`
-/// alone and misses it even where it is given.
-fn is_method_of_mcp(finding: &Diagnostic, definition: &Json) -> bool {
-    finding.code == Code::MissingKey
-        && finding.message.starts_with("`method` is missing")
-        && definition.to_string().contains("\"method\":")
 }
 
 fn excerpt(definition: &Json) -> String {

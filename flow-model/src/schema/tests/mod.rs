@@ -73,7 +73,7 @@ fn older_spellings_are_marked_and_name_the_new_one() {
     assert_eq!(alias["deprecated"], true);
     assert_eq!(alias["description"], "Older spelling of `inputs`.");
     let form = &schema["$defs"]["config"]["properties"]["max_retries"];
-    assert_eq!(form["description"], "Older form of `retry` on each step.");
+    assert_eq!(form["description"], "Older form of `retry`.");
 }
 
 #[test]
