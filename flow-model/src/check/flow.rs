@@ -246,6 +246,7 @@ impl<'d> Checker<'d> {
             0 => (&document.state, true),
             task => (&document.tasks[task - 1].state, false),
         };
+        let fields: HashSet<&str> = state.iter().map(|f| f.name.value.as_str()).collect();
         let mut given: HashSet<&str> = state
             .iter()
             .filter(|field| field.value.is_some())
@@ -317,7 +318,7 @@ impl<'d> Checker<'d> {
             for read in &reads {
                 let field = read.field.as_str();
                 let number = numbers.get(field).copied();
-                let declared = number.is_some() || state.iter().any(|f| f.name.value == field);
+                let declared = number.is_some() || fields.contains(field);
                 if read.optional
                     || !declared
                     || given.contains(field)
