@@ -9,7 +9,7 @@ use crate::expression::Dialect;
 use crate::graph::Graph;
 use crate::loader::Loader;
 use crate::read;
-use crate::source::{self, FileId, Source, Span, Spanned, Tree, Value};
+use crate::source::{self, Entry, FileId, Source, Span, Spanned, Tree, Value};
 use crate::structure::{self, Lost};
 
 /// How deep imports may be nested, and how many files there may be in all.
@@ -177,7 +177,7 @@ impl Units<'_> {
         self.lost.append(found.lost);
         self.findings.extend(found.findings);
         let imports = read::imports(&tree);
-        if structure::unwrap_document(&tree).entries().is_none() {
+        if structure::unwrap_document(&tree).entries().is_none() || found.oversized {
             self.dialects.pop();
             return;
         }
@@ -282,10 +282,9 @@ fn path_to(tree: &Tree, span: Span) -> String {
     loop {
         match &here.value {
             Value::Map(entries) => {
-                let found = entries
-                    .iter()
-                    .find(|entry| inside(entry.key.span) || inside(entry.value.span));
-                let Some(entry) = found else {
+                let holds = |entry: &Entry| inside(entry.key.span) || inside(entry.value.span);
+                let behind = |entry: &Entry| entry.key.span.start > span.start;
+                let Some(entry) = find(entries, behind, holds).map(|at| &entries[at]) else {
                     return path;
                 };
                 if !path.is_empty() {
@@ -295,8 +294,9 @@ fn path_to(tree: &Tree, span: Span) -> String {
                 here = &entry.value;
             }
             Value::List(items) => {
-                let found = items.iter().position(|item| inside(item.span));
-                let Some(index) = found else {
+                let holds = |item: &Tree| inside(item.span);
+                let behind = |item: &Tree| item.span.start > span.start;
+                let Some(index) = find(items, behind, holds) else {
                     return path;
                 };
                 path.push_str(&format!("[{index}]"));
@@ -307,4 +307,18 @@ fn path_to(tree: &Tree, span: Span) -> String {
             }
         }
     }
+}
+
+/// The member that holds a place: the last one that is not behind it, as a rule. What an alias
+/// brought stands elsewhere, so that the order does not tell.
+fn find<T>(
+    members: &[T],
+    behind: impl Fn(&T) -> bool,
+    holds: impl Fn(&T) -> bool,
+) -> Option<usize> {
+    let near = members
+        .partition_point(|member| !behind(member))
+        .checked_sub(1);
+    near.filter(|at| holds(&members[*at]))
+        .or_else(|| members.iter().position(holds))
 }

@@ -16,6 +16,8 @@ pub(crate) struct Structure {
     pub(crate) findings: Vec<Diagnostic>,
     /// What the findings made unreadable.
     pub(crate) lost: Lost,
+    /// Far more is declared than a definition may have: the rest of its faults can wait.
+    pub(crate) oversized: bool,
     /// A word of the JavaScript dialect's documents is used.
     pub(crate) speaks_js: bool,
 }
@@ -711,6 +713,7 @@ impl Pass<'_> {
     }
 
     fn too_many(&mut self, count: usize, max: usize, span: Span, what: &str) {
+        self.out.oversized |= count > max.max(MAX_STEPS);
         self.report(Diagnostic::new(Code::OutOfLimits, span).message(format!(
             "{what} has {count} entries; at most {max} are allowed"
         )));
@@ -743,6 +746,7 @@ impl Pass<'_> {
 
     fn step(&mut self, entries: &[Entry], at: Span, action: bool) {
         self.steps += 1;
+        self.out.oversized |= self.steps > 2 * MAX_STEPS;
         if self.steps == MAX_STEPS + 1 {
             self.report(
                 Diagnostic::new(Code::OutOfLimits, at)
@@ -1134,5 +1138,18 @@ fn lower_first(text: &str) -> String {
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::loader::NoLoader;
+    use crate::source::Source;
+
+    #[test]
+    fn a_required_key_of_another_form_is_given_by_itself() {
+        let text = "steps:\n  - {type: mcp_call, mcp: {method: lint, params: {deep: true}}}\n";
+        let compiled = crate::compile(Source::new("lint.yaml", text), &NoLoader);
+        assert!(compiled.is_ok(), "{:?}", compiled.findings);
     }
 }
