@@ -21,7 +21,7 @@ pub(crate) trait Emit {
 }
 
 /// The graph; `inputs` is the struct that has its input fields, if there is one.
-pub(crate) fn graph(graph: &Graph, inputs: Option<&Ident>, root: &TokenStream) -> TokenStream {
+pub(crate) fn graph(graph: &Graph, inputs: Option<&Ident>) -> TokenStream {
     let name = string(&graph.name);
     let description = graph.description.emit();
     let version = graph.version.emit();
@@ -68,7 +68,7 @@ pub(crate) fn graph(graph: &Graph, inputs: Option<&Ident>, root: &TokenStream) -
 }
 
 /// A field; `nested` is the struct that has its properties, if there is one.
-pub(crate) fn field(field: &Field, nested: Option<&Ident>, root: &TokenStream) -> TokenStream {
+pub(crate) fn field(field: &Field, nested: Option<&Ident>) -> TokenStream {
     let properties = nested.map(|nested| quote!(list(<#nested as Record>::FIELDS)));
     field_with(field, properties)
 }

@@ -19,14 +19,9 @@ const PLAIN: [Outcome; 8] = [
     Outcome::Done,
 ];
 
-/// The items for a body; nothing for one without nodes. `root` is the path of the flow crate and
-/// `subject` what the states belong to, in words.
-pub(crate) fn machine(
-    body: &Body,
-    subject: &str,
-    root: &TokenStream,
-    clashes: &mut Vec<Clash>,
-) -> TokenStream {
+/// The items for a body; nothing for one without nodes. `subject` is what the states belong to, in
+/// words.
+pub(crate) fn machine(body: &Body, subject: &str, clashes: &mut Vec<Clash>) -> TokenStream {
     let Target::Node(entry) = body.entry else {
         return TokenStream::new();
     };
@@ -44,8 +39,8 @@ pub(crate) fn machine(
         variants: &variants,
     };
     let declaration = states.declaration(subject);
-    let methods = states.methods(initial, subject, root);
-    let traits = traits(root);
+    let methods = states.methods(initial, subject);
+    let traits = traits();
     let at = states.at(subject);
     quote!(#declaration #methods #traits #at)
 }
@@ -67,7 +62,7 @@ impl States<'_> {
         }
     }
 
-    fn methods(&self, initial: &Ident, subject: &str, root: &TokenStream) -> TokenStream {
+    fn methods(&self, initial: &Ident, subject: &str) -> TokenStream {
         let variants = self.variants;
         let ids = self.nodes.iter().map(|node| &*node.id);
         let starts = doc::doc(&format!("Where {subject} starts."));
@@ -372,7 +367,7 @@ fn is_outcome(variant: &Ident) -> bool {
     words.contains(&variant.as_str()) || variant == "Edge"
 }
 
-fn traits(root: &TokenStream) -> TokenStream {
+fn traits() -> TokenStream {
     quote! {
         impl fmt::Display for State {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -58,12 +58,12 @@ pub fn module(graph: &Graph, options: &Options) -> Module {
     };
     let about = doc::module(graph);
     let subject = format!("the workflow `{}`", graph.name);
-    let types = types(graph, root, &mut clashes);
+    let types = types(graph, &mut clashes);
     let states = states(&graph.body, &subject, root, &mut clashes);
     let failure = failure(&graph.on_error.body, &subject, root, &mut clashes);
     let tasks = tasks(&graph.tasks, root, &mut clashes);
     let inputs = typed_inputs(graph).then(|| ident("Inputs"));
-    let literal = literal::graph(graph, inputs.as_ref(), root);
+    let literal = literal::graph(graph, inputs.as_ref());
     let tokens = quote! {
         #[doc = #about]
         pub mod #name {
@@ -75,7 +75,7 @@ pub fn module(graph: &Graph, options: &Options) -> Module {
 
             /// The checked definition.
             pub static GRAPH: Graph = {
-                use #root::graph::{*, build::*};
+                use self::graph::{*, build::*};
                 #literal
             };
         }
@@ -88,8 +88,8 @@ fn typed_inputs(graph: &Graph) -> bool {
 }
 
 /// `Inputs`, `Output`, `Tools` and the structs they need.
-fn types(graph: &Graph, root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenStream {
-    let mut records = Records::new(root, clashes);
+fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> TokenStream {
+    let mut records = Records::new(clashes);
     let inputs = match &graph.inputs {
         Some(fields) => {
             let said = format!("What a run of `{}` is given.", graph.name);
@@ -113,14 +113,14 @@ fn types(graph: &Graph, root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenSt
             TokenStream::new()
         }
     };
-    let tools = tools(&graph.tools, root, &mut records);
+    let tools = tools(&graph.tools, &mut records);
     let items = records.into_items();
     quote!(#inputs #output #items #tools)
 }
 
 /// The states of a body with the outcomes they have.
 fn states(body: &Body, subject: &str, root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenStream {
-    let machine = machine(body, subject, root, clashes);
+    let machine = machine(body, subject, clashes);
     match machine.is_empty() {
         true => machine,
         false => quote! {
@@ -166,7 +166,7 @@ fn tasks(tasks: &[Task], root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenS
             &format!("The task `{}`.", task.name),
         );
         let inputs = task.inputs.as_ref().map(|fields| {
-            let mut records = Records::new(root, clashes);
+            let mut records = Records::new(clashes);
             let said = format!("What the task `{}` is given for an item.", task.name);
             records.record(&ident("Inputs"), &said, "input", fields);
             records.into_items()

@@ -10,7 +10,6 @@ use crate::names::{Clash, Names, lower, upper};
 
 /// Collects structs; nested ones come after the one they stand in.
 pub(crate) struct Records<'a> {
-    root: &'a TokenStream,
     names: Names,
     clashes: &'a mut Vec<Clash>,
     items: TokenStream,
@@ -36,10 +35,9 @@ impl Member<'_> {
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(root: &'a TokenStream, clashes: &'a mut Vec<Clash>) -> Self {
+    pub(crate) fn new(clashes: &'a mut Vec<Clash>) -> Self {
         let reserved = ["State", "Outcome", "Tools", "Inputs", "Output"];
         Records {
-            root,
             names: Names::new("type", &reserved),
             clashes,
             items: TokenStream::new(),
@@ -68,7 +66,6 @@ impl<'a> Records<'a> {
         noun: &'static str,
         fields: &[Field],
     ) {
-        let root = self.root;
         let mut scope = Names::new(noun, &[]);
         let mut inner = Vec::new();
         let members: Vec<Member<'_>> = fields
@@ -95,8 +92,8 @@ impl<'a> Records<'a> {
             .collect();
         let item = self.item(name, said, &members);
         let implementation = self.implementation(name, &members);
-        let default = default(name, &members, root);
-        let debug = debug(name, &members, root);
+        let default = default(name, &members);
+        let debug = debug(name, &members);
         self.items
             .extend(quote!(#item #debug #default #implementation));
         for (nested, field) in inner {
@@ -106,7 +103,6 @@ impl<'a> Records<'a> {
     }
 
     fn item(&self, name: &Ident, said: &str, members: &[Member<'_>]) -> TokenStream {
-        let root = self.root;
         let said = doc::doc(said);
         let fields = members.iter().map(|member| {
             let Member {
@@ -137,13 +133,16 @@ impl<'a> Records<'a> {
     }
 
     fn implementation(&self, name: &Ident, members: &[Member<'_>]) -> TokenStream {
-        let root = self.root;
         let fields = members
             .iter()
-            .map(|member| literal::field(member.field, member.nested.as_ref(), root));
+            .map(|member| literal::field(member.field, member.nested.as_ref()));
         let idents: Vec<&Ident> = members.iter().map(|member| &member.name).collect();
         let keys: Vec<&str> = members.iter().map(|member| &*member.field.name).collect();
-        let import = (!members.is_empty()).then(|| quote!(use #root::graph::{*, build::*};));
+        let import = (!members.is_empty()).then(|| {
+            quote!(
+                use self::graph::{*, build::*};
+            )
+        });
         let mutable = (!members.is_empty()).then(|| quote!(mut));
         let unused = members.is_empty().then(|| quote!(let _ = values;));
         quote! {
@@ -175,15 +174,14 @@ impl<'a> Records<'a> {
     }
 
     fn type_of(&self, field: &Field, nested: Option<&Ident>) -> TokenStream {
-        let root = self.root;
         if let Some(nested) = nested {
             return quote!(#nested);
         }
         if field.ty == Type::Array {
-            let item = plain_type(field.validation.item_type.unwrap_or(Type::Any), root);
+            let item = plain_type(field.validation.item_type.unwrap_or(Type::Any));
             return quote!(Vec<#item>);
         }
-        plain_type(field.ty, root)
+        plain_type(field.ty)
     }
 }
 
@@ -192,7 +190,7 @@ fn is_record(field: &Field) -> bool {
     field.ty == Type::Object && field.validation.is_closed()
 }
 
-fn plain_type(ty: Type, root: &TokenStream) -> TokenStream {
+fn plain_type(ty: Type) -> TokenStream {
     match ty {
         Type::Any => quote!(Value),
         Type::String => quote!(String),
@@ -210,7 +208,7 @@ fn hides(members: &[Member<'_>]) -> bool {
 }
 
 /// `Debug` that does not show secrets.
-fn debug(name: &Ident, members: &[Member<'_>], root: &TokenStream) -> Option<TokenStream> {
+fn debug(name: &Ident, members: &[Member<'_>]) -> Option<TokenStream> {
     if !hides(members) {
         return None;
     }
@@ -244,14 +242,14 @@ fn derives_default(members: &[Member<'_>]) -> bool {
     })
 }
 
-fn default(name: &Ident, members: &[Member<'_>], root: &TokenStream) -> Option<TokenStream> {
+fn default(name: &Ident, members: &[Member<'_>]) -> Option<TokenStream> {
     if derives_default(members) {
         return None;
     }
     let values = members.iter().map(|member| {
         let ident = &member.name;
         let value = match member.default() {
-            Some(literal) => typed(literal, member.field, member.nested.as_ref(), root)?,
+            Some(literal) => typed(literal, member.field, member.nested.as_ref())?,
             None if member.field.required => return None,
             None => quote!(Default::default()),
         };
@@ -270,12 +268,7 @@ fn default(name: &Ident, members: &[Member<'_>], root: &TokenStream) -> Option<T
 }
 
 /// A literal as a value of the type that a field has; `None` when it does not fit.
-fn typed(
-    literal: &Literal,
-    field: &Field,
-    nested: Option<&Ident>,
-    root: &TokenStream,
-) -> Option<TokenStream> {
+fn typed(literal: &Literal, field: &Field, nested: Option<&Ident>) -> Option<TokenStream> {
     if let Some(nested) = nested {
         let Literal::Map(entries) = literal else {
             return None;
@@ -295,7 +288,7 @@ fn typed(
                     is_record(property).then(|| format_ident!("{nested}{}", upper(&property.name)));
                 let optional = !property.required && default.is_none() && property.ty != Type::Any;
                 let value = match given.or(default) {
-                    Some(value) => typed(value, property, inner.as_ref(), root)?,
+                    Some(value) => typed(value, property, inner.as_ref())?,
                     None if property.required => return None,
                     None => return Some(quote!(#ident: Default::default())),
                 };
@@ -310,18 +303,17 @@ fn typed(
     }
     if let (Type::Array, Literal::List(items)) = (field.ty, literal) {
         let ty = field.validation.item_type.unwrap_or(Type::Any);
-        let items: Option<Vec<TokenStream>> =
-            items.iter().map(|item| plain(item, ty, root)).collect();
+        let items: Option<Vec<TokenStream>> = items.iter().map(|item| plain(item, ty)).collect();
         let items = items?;
         return Some(quote!(::std::vec![#(#items),*]));
     }
-    plain(literal, field.ty, root)
+    plain(literal, field.ty)
 }
 
-fn plain(literal: &Literal, ty: Type, root: &TokenStream) -> Option<TokenStream> {
+fn plain(literal: &Literal, ty: Type) -> Option<TokenStream> {
     let open = || {
         let literal = literal.emit();
-        quote!({ use #root::graph::{*, build::*}; open(const { &#literal }) })
+        quote!({ use self::graph::{*, build::*}; open(const { &#literal }) })
     };
     Some(match (ty, literal) {
         (Type::String, Literal::Str(text)) => {

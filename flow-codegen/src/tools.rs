@@ -10,18 +10,14 @@ use crate::record::Records;
 
 /// The trait; nothing when no tool is declared. Structs for parameters and results go to
 /// `records`.
-pub(crate) fn tools(
-    tools: &[ToolSignature],
-    root: &TokenStream,
-    records: &mut Records<'_>,
-) -> TokenStream {
+pub(crate) fn tools(tools: &[ToolSignature], records: &mut Records<'_>) -> TokenStream {
     if tools.is_empty() {
         return TokenStream::new();
     }
     let mut names = Names::new("tool", &[]);
     let methods = tools.iter().map(|tool| {
         let ident = records.claim(&mut names, &tool.name, lower(&tool.name));
-        method(tool, &ident, root, records)
+        method(tool, &ident, records)
     });
     quote! {
         /// The tools that the definition leaves to the embedder.
@@ -31,12 +27,7 @@ pub(crate) fn tools(
     }
 }
 
-fn method(
-    tool: &ToolSignature,
-    ident: &Ident,
-    root: &TokenStream,
-    records: &mut Records<'_>,
-) -> TokenStream {
+fn method(tool: &ToolSignature, ident: &Ident, records: &mut Records<'_>) -> TokenStream {
     let said = doc::said_or(
         tool.description.as_deref(),
         &format!("The tool `{}`.", tool.name),
