@@ -1,8 +1,15 @@
 //! What generated code calls. Not for anyone else: it changes without notice.
 
-pub use flow_model::value::{Part, Record, deserialize, read, serialize, validate, values};
-pub use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub use std::fmt;
+pub use std::future::Future;
+pub use std::str::FromStr;
 
+pub use flow_model::graph::{self, Field, Graph};
+pub use flow_model::tools::ToolError;
+pub use flow_model::value::{
+    Invalid, Part, Record, Values, deserialize, read, serialize, validate, values,
+};
+pub use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use serde_json::Value;
 
 pub use crate::state::{UnknownState, deserialize_name, find, parse};

@@ -16,6 +16,8 @@ pub mod loader;
 mod lower;
 pub mod picture;
 mod read;
+pub mod reference;
+pub mod schema;
 pub mod source;
 mod structure;
 pub mod suggest;

@@ -699,7 +699,9 @@ impl Reader<'_> {
             StepKind::Call => Act::Call {
                 workflow: fields.get("workflow")?,
                 inputs: pairs(fields.get("inputs")),
-                shares_computed: word.word == "include_workflow",
+                shares_computed: fields
+                    .flag("shares_computed")
+                    .unwrap_or(word.word == "include_workflow"),
             },
             StepKind::Shell => Act::Shell {
                 command: fields.get("command")?,

@@ -163,6 +163,16 @@ impl Pass<'_> {
     /// What holds for a document as a whole, beyond its keys one by one.
     fn document(&mut self, entries: &[Entry], start: Span) {
         let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        if let Some(entry) = find("initial_state")
+            && entry.value.entries().is_some()
+        {
+            self.report(
+                Diagnostic::new(Code::Deprecated, entry.key.span)
+                    .message("`initial_state` with a map is an older spelling of `state`")
+                    .label("older spelling")
+                    .help("write `state`"),
+            );
+        }
         let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
         match (find("steps"), find("states")) {
             (Some(steps), Some(states)) => self.report(
@@ -257,7 +267,9 @@ impl Pass<'_> {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| canonical(found) == key.name || covers(found, key));
+                .any(|found| {
+                    found.name == key.name || canonical(found) == key.name || covers(found, key)
+                });
             if !given && !meant.iter().any(|name| name == key.name) {
                 self.missing(key, record, at);
             }
@@ -269,6 +281,7 @@ impl Pass<'_> {
         {
             self.one_of(entries, record, at);
         }
+        self.without_effect(entries, record);
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
         }
@@ -296,7 +309,7 @@ impl Pass<'_> {
                 Diagnostic::new(Code::MissingKey, at)
                     .message(format!(
                         "this {} has none of {}",
-                        record.name,
+                        record.noun(),
                         quoted(record.one_of.iter().copied())
                     ))
                     .help("give one of them"),
@@ -311,6 +324,59 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
+        }
+    }
+
+    /// Keys about a case that this step or field does not have.
+    fn without_effect(&mut self, entries: &[Entry], record: &'static Record) {
+        let text = |name: &str| {
+            let entry = entries.iter().find(|e| e.key.value == name);
+            entry.and_then(|entry| entry.value.as_str())
+        };
+        let has = |name: &str| entries.iter().any(|entry| entry.key.value == name);
+        let (idle, why): (&[&str], &str) =
+            if std::ptr::eq(record, &grammar::FOREACH_STEP) && (has("steps") || has("body")) {
+                let idle = &[
+                    "agent",
+                    "max_parallel",
+                    "on_child_error",
+                    "on_sub_agent_error",
+                    "max_retries",
+                    "collect_to",
+                    "prompt",
+                    "sub_agent_prompt_override",
+                ];
+                (
+                    idle,
+                    "inline steps run one after another in the enclosing scope",
+                )
+            } else if std::ptr::eq(record, &grammar::COMPUTED)
+                && text("on_error") != Some("use_fallback")
+            {
+                (&["fallback"], "it is used with `on_error: use_fallback`")
+            } else if std::ptr::eq(record, &grammar::PROMPT_STEP) {
+                match text("kind") {
+                    Some("info" | "confirm") => (
+                        &["options", "choices", "validation"],
+                        "this kind asks for neither",
+                    ),
+                    Some("text") => (&["options", "choices"], "a text is not chosen"),
+                    Some("choice") => (&["validation"], "a choice is one of its options"),
+                    _ => (&[], ""),
+                }
+            } else {
+                (&[], "")
+            };
+        for entry in entries
+            .iter()
+            .filter(|e| idle.contains(&e.key.value.as_str()))
+        {
+            self.report(
+                Diagnostic::new(Code::NoEffect, entry.key.span)
+                    .message(format!("`{}` has no effect here: {why}", entry.key.value))
+                    .label("changes nothing")
+                    .help("drop it"),
+            );
         }
     }
 
@@ -354,7 +420,11 @@ impl Pass<'_> {
     fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
         self.report(
             Diagnostic::new(Code::MissingKey, at)
-                .message(format!("`{}` is missing in this {}", key.name, record.name))
+                .message(format!(
+                    "`{}` is missing in this {}",
+                    key.name,
+                    record.noun()
+                ))
                 .label(format!("no `{}` here", key.name))
                 .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
         );
@@ -384,7 +454,7 @@ impl Pass<'_> {
         let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
             .message(format!(
                 "{} has no key `{}`",
-                article(record.name),
+                article(&record.noun()),
                 key.value
             ))
             .label("unknown key")
@@ -435,6 +505,7 @@ impl Pass<'_> {
             Type::Any | Type::Literal => self.duplicates_below(tree),
             Type::Null if tree.value == Value::Null => {}
             Type::Bool if matches!(tree.value, Value::Bool(_)) => {}
+            Type::True if tree.value == Value::Bool(true) => {}
             Type::Template | Type::Condition | Type::Regex if tree.as_str().is_some() => {}
             Type::Condition if matches!(tree.value, Value::Bool(_)) => {}
             Type::Text(pattern, max) if let Some(text) = tree.as_str() => {
@@ -489,6 +560,7 @@ impl Pass<'_> {
             },
             Type::Null
             | Type::Bool
+            | Type::True
             | Type::Template
             | Type::Condition
             | Type::Regex
@@ -730,6 +802,8 @@ impl Pass<'_> {
             "shell_command" => "shell` with `by: server",
             "agent_shell_command" => "shell` with `by: agent",
             "apply_hints" => "mcp_call` with `tool: apply_hints",
+            "include_workflow" => "call` with `shares_computed: true",
+            "parallel_foreach" => "foreach` with `agent: \"@task\"",
             _ => grammar::STEPS
                 .iter()
                 .find(|other| other.kind == step.kind && !other.alias)
@@ -851,7 +925,7 @@ fn fits(ty: &'static Type, tree: &Tree) -> bool {
     match ty {
         Type::Any | Type::Literal => true,
         Type::Null => tree.value == Value::Null,
-        Type::Bool => matches!(tree.value, Value::Bool(_)),
+        Type::Bool | Type::True => matches!(tree.value, Value::Bool(_)),
         Type::Condition => matches!(tree.value, Value::Str(_) | Value::Bool(_)),
         Type::Template | Type::Regex | Type::Text(..) | Type::Word(_) => tree.as_str().is_some(),
         Type::Int(..) | Type::Number(..) | Type::Millis(..) => number(tree).is_some(),
@@ -894,12 +968,13 @@ fn describe(ty: &'static Type) -> String {
         Type::Any | Type::Literal => "any value".to_owned(),
         Type::Null => "nothing".to_owned(),
         Type::Bool => "true or false".to_owned(),
+        Type::True => "only `true`".to_owned(),
         Type::Int(..) => "a whole number".to_owned(),
         Type::Number(..) => "a number".to_owned(),
         Type::Duration(..) => "seconds, or text such as `30s`".to_owned(),
         Type::Millis(..) => "milliseconds".to_owned(),
         Type::Word(words) => format!("one of {}", quoted(words.iter().copied())),
-        Type::List(of, _) if matches!(of, Type::Step) => "a list of steps".to_owned(),
+        Type::List(Type::Step, _) => "a list of steps".to_owned(),
         Type::List(..) => "a list".to_owned(),
         Type::Map(..) | Type::Record(_) => "a map".to_owned(),
         Type::Step | Type::ActionStep => "a step, which is a map with `type:`".to_owned(),

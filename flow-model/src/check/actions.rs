@@ -154,7 +154,10 @@ impl<'d> Checker<'d> {
 
     fn action(&mut self, step: &'d Step<'d>, dialect: Dialect, delegated: bool) {
         match &step.act {
-            Act::FanOut { task, .. } => self.task(task),
+            Act::FanOut { task, items, .. } => {
+                self.task(task);
+                self.bound_items(task, items, dialect);
+            }
             Act::While {
                 max_iterations: None,
                 ..
@@ -261,6 +264,46 @@ impl<'d> Checker<'d> {
             None => finding = finding.help("define it under `tasks`, or import it"),
         }
         self.report(finding);
+    }
+
+    /// Items that are written out and do not fit the task's inputs.
+    fn bound_items(&mut self, task: &Spanned<String>, items: &'d Tree, dialect: Dialect) {
+        let document = self.document;
+        let declared = document.tasks.iter().find(|t| t.name.value == task.value);
+        let Some(fields) = declared.and_then(|task| task.inputs.as_deref()) else {
+            return;
+        };
+        for item in items.items().unwrap_or_default() {
+            if let Some(entries) = item.entries() {
+                let given = entries
+                    .iter()
+                    .map(|e| (e.key.value.as_str(), e.key.span, &e.value));
+                let owner = Spanned {
+                    value: task.value.clone(),
+                    span: self.line(item.span),
+                };
+                for fault in arguments(given, fields, dialect) {
+                    let names = fields.iter().map(|field| field.name.value.as_str());
+                    let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
+                    self.report(finding);
+                }
+                continue;
+            }
+            let required = fields.iter().filter(|field| field.required).count();
+            let single = required == 1 || (required == 0 && fields.len() <= 1);
+            if is_literal(item, dialect) && !single {
+                self.report(
+                    Diagnostic::new(Code::BadLiteral, self.line(item.span))
+                        .message(format!(
+                            "this item is {}, and `{}` has no single required input to take it",
+                            item.noun(),
+                            task.value
+                        ))
+                        .help("write the item as a map of the task's inputs"),
+                );
+                return;
+            }
+        }
     }
 
     fn prompt(&mut self, step: &'d Step<'d>, kind: PromptKind, options: Option<&'d Tree>) {

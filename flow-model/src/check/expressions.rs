@@ -213,8 +213,14 @@ impl<'d> Pass<'_, 'd> {
             pass.tree(tree, role, scope, reads);
         };
         match &step.act {
-            Act::Condition { test, .. } | Act::While { test, .. } => {
-                see(self, test, Role::Condition);
+            Act::Condition { test, .. } => see(self, test, Role::Condition),
+            Act::While { test, .. } => {
+                // The test is evaluated once per iteration, when the loop is there already.
+                let inside = Scope {
+                    looped: true,
+                    ..scope.clone()
+                };
+                self.tree(test, Role::Condition, &inside, reads);
             }
             Act::Loop { items, .. } => {
                 see(self, items, Role::Items);
@@ -291,8 +297,14 @@ impl<'d> Pass<'_, 'd> {
                 }
             }
             Act::Wait { duration, message } => {
-                if crate::structure::duration(duration).is_none() {
-                    see(self, duration, Role::Condition);
+                match crate::structure::duration(duration) {
+                    None => see(self, duration, Role::Condition),
+                    Some(seconds) if seconds > MAX_WAIT => self.checker.report(
+                        Diagnostic::new(Code::OutOfLimits, duration.span)
+                            .message("a wait takes at most 30 days")
+                            .label("more than 30 days"),
+                    ),
+                    Some(_) => {}
                 }
                 if let Some(message) = message {
                     see(self, message, Role::Template);
@@ -831,6 +843,8 @@ impl<'d> Pass<'_, 'd> {
     }
 }
 
+/// Seconds that a `wait` may take.
+const MAX_WAIT: f64 = 30.0 * 86_400.0;
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 

@@ -237,6 +237,12 @@ impl<'d> Checker<'d> {
             taken = taken.or(must);
         }
         let open = covered(exits).not();
+        let judged =
+            |t: &crate::document::Transition<'_>| matches!(t.condition, Condition::Judged(_));
+        // Whoever judges sees the outcome and decides.
+        if exits.transitions.iter().any(judged) {
+            return;
+        }
         if !exits.transitions.is_empty() && open != Outcomes::NONE {
             let (noun, verb) = if open.0.count_ones() == 1 {
                 ("outcome", "has")

@@ -103,13 +103,20 @@ impl<'d> Checker<'d> {
         }
     }
 
+    /// Whether errors are collected in a field: for whoever looks at the run, read or not.
     fn collects(&self, name: &str) -> bool {
-        let path = self
+        let steps = all_steps(&self.document.steps);
+        let children = steps.iter().filter_map(|step| match &step.act {
+            Act::FanOut { collect_to, .. } => *collect_to,
+            _ => None,
+        });
+        let mut paths = self
             .document
             .on_error
             .collect_to
-            .and_then(|tree| tree.as_str());
-        path.is_some_and(|path| starts_with(path, name))
+            .into_iter()
+            .chain(children);
+        paths.any(|tree| tree.as_str().is_some_and(|path| starts_with(path, name)))
     }
 
     fn unused_field(&mut self, name: &'d Spanned<String>) {

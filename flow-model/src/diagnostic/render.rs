@@ -17,6 +17,9 @@ pub enum Style {
     Colour,
 }
 
+/// A place to mark, what to say there, and how.
+type Mark<'a> = (Span, &'a str, AnnotationKind);
+
 /// One finding with the source line under it, in the manner of rustc.
 #[must_use]
 pub fn text(finding: &Diagnostic, sources: &Sources, style: Style) -> String {
@@ -37,7 +40,7 @@ pub fn text(finding: &Diagnostic, sources: &Sources, style: Style) -> String {
         .related
         .iter()
         .map(|(span, label)| (*span, label.as_str(), AnnotationKind::Context));
-    let mut by_file: Vec<(&Source, Vec<(Span, &str, AnnotationKind)>)> = Vec::new();
+    let mut by_file: Vec<(&Source, Vec<Mark<'_>>)> = Vec::new();
     for place in places.chain(related) {
         let Some(source) = sources.of(place.0) else {
             continue;
@@ -75,10 +78,7 @@ pub fn text(finding: &Diagnostic, sources: &Sources, style: Style) -> String {
 }
 
 /// The lines that hold the places, so that a long source is not scanned for a short picture.
-fn window<'a>(
-    source: &'a Source,
-    places: &[(Span, &str, AnnotationKind)],
-) -> (&'a str, usize, usize) {
+fn window<'a>(source: &'a Source, places: &[Mark<'_>]) -> (&'a str, usize, usize) {
     let text = source.text();
     let first = places.iter().map(|(span, ..)| span.start as usize).min();
     let last = places.iter().map(|(span, ..)| span.end as usize).max();

@@ -359,4 +359,8 @@ codes! {
     /// No way from here leads to an end, so only a limit can stop the run.
     NeverEnds = "F124", Lint, "a loop of states that never ends",
         "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    transitions:\n      - {condition: always, next_state: a}\n" => "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    transitions:\n      - {condition: success, next_state: b}\n      - {condition: always, next_state: a}\n  b:\n    action: {tool: list_terminal_sessions}\n";
+    /// The key says something about a case that this step or field does not have, so it changes
+    /// nothing.
+    NoEffect = "F125", Lint, "a key without effect",
+        "steps:\n  - type: foreach\n    items: [1, 2]\n    max_parallel: 2\n    steps:\n      - type: shell\n        command: echo {{ item }}\n" => "steps:\n  - type: foreach\n    items: [1, 2]\n    steps:\n      - type: shell\n        command: echo {{ item }}\n";
 }

@@ -35,6 +35,15 @@ impl Record {
         self.keys.iter().chain(self.more)
     }
 
+    /// What messages call one: `shell step`, `transition`.
+    #[must_use]
+    pub fn noun(&self) -> String {
+        match self.find("id") {
+            Some(_) => format!("{} step", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
     /// The key with this spelling.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Key> {
@@ -89,6 +98,8 @@ pub enum Type {
     Null,
     /// `true` or `false`.
     Bool,
+    /// `true`: a key that says what holds anyway.
+    True,
     /// A whole number between two bounds.
     Int(i64, i64),
     /// A number between two bounds.

@@ -186,7 +186,12 @@ pub static DOCUMENT: Record = record(
             "Names and instructions of agents that `@name` delegation addresses.",
         ),
         key("tasks", &TASKS, "Steps that `foreach` runs once per item."),
-        form("sub_agent_tasks", &TASKS, "tasks", ""),
+        form(
+            "sub_agent_tasks",
+            &TASKS,
+            "tasks` with `shares_state: true",
+            "",
+        ),
         key(
             "steps",
             &STEPS_LIST,
@@ -218,7 +223,7 @@ pub static DOCUMENT: Record = record(
         form("max_states", &POSITIVE, "limits.max_steps", ""),
         form(
             "execution_timeout",
-            &Duration(1.0, 30.0 * DAY),
+            &Duration(0.1, 365.0 * DAY),
             "limits.timeout",
             "",
         ),
@@ -229,7 +234,7 @@ pub static DOCUMENT: Record = record(
             "The dialect of `{{ … }}`.",
         )
         .default(
-            "`jinja`; `js` when a word that only the JavaScript dialect's documents have is used",
+            "`jinja`; `js` when an older spelling that belongs to the JavaScript dialect is used",
         ),
         key(
             "strict",
@@ -612,7 +617,7 @@ pub static CONFIG: Record = record(
             "limits.timeout",
             "",
         ),
-        form("max_retries", &Int(0, 100), "retry` on each step", ""),
+        form("max_retries", &Int(0, 100), "retry", ""),
     ],
 );
 
@@ -940,7 +945,7 @@ pub static FOREACH_STEP: Record = step(
             .default("1"),
         key("collect_to", &PATH, "A state path that the children's errors are appended to."),
         form("on_sub_agent_error", &Type::Record(&ON_SUB_AGENT_ERROR), "on_child_error", ""),
-        form("wait_for_all", &Bool, "foreach` always waits for all children; `on_child_error: fail_all", ""),
+        form("wait_for_all", &Type::True, "on_child_error", "A `foreach` always waits for its children."),
         key("prompt", &Template, "Replaces the standard prompt of sub-agents."),
         alias("sub_agent_prompt_override", &Template, "prompt"),
     ],
@@ -1022,7 +1027,7 @@ pub static SET_STATE_STEP: Record = step(
 
 /// Another form of `set_state`.
 pub static STATE_UPDATE_STEP: Record = Record {
-    name: "state_update step",
+    name: "older set_state",
     doc: "Another form of `set_state`: one write, or a list under `updates`.",
     keys: &[
         WRITE_PATH,
@@ -1047,6 +1052,12 @@ pub static CALL_STEP: Record = step(
     &[
         key("workflow", &Template, "Its name.").required(),
         key("inputs", &PARAMETERS, "Its inputs."),
+        key(
+            "shares_computed",
+            &Bool,
+            "Whether the computed fields of the called workflow can be read here afterwards.",
+        )
+        .default("false; true for `include_workflow`"),
     ],
 );
 
@@ -1146,8 +1157,9 @@ pub static PROMPT_STEP: Record = step(
     &[
         key("message", &Template, "What the person reads.").required(),
         alias("prompt", &Template, "message"),
-        key("kind", &PROMPT_KIND, "What is asked.")
-            .default("`choice` with `options`, else `info`; `text` for `user_input`"),
+        key("kind", &PROMPT_KIND, "What is asked.").default(
+            "`choice` with `options`, `text` with `validation` and for `user_input`, else `info`",
+        ),
         key("options", &OPTIONS, "What can be chosen."),
         alias("choices", &OPTIONS, "options"),
         key(

@@ -1,4 +1,8 @@
 //! Source text to a tree in which every key and value knows where it stands.
+#![allow(
+    clippy::result_large_err,
+    reason = "reading stops at its one finding, so its size is paid once"
+)]
 
 mod json;
 mod locate;

@@ -1,0 +1,66 @@
+//! The schema and the structural check side by side: both say yes, or both say no.
+
+use jsonschema::Validator;
+use serde_json::Value as Json;
+
+use crate::diagnostic::Severity;
+use crate::schema::workflow;
+use crate::source::{self, FileId, Source, Tree};
+use crate::structure;
+
+/// The schema and the structural check, with a count of what they agreed on.
+pub(super) struct Judge {
+    schema: Validator,
+    pub(super) accepted: usize,
+    pub(super) rejected: usize,
+}
+
+impl Judge {
+    pub(super) fn new() -> Self {
+        Judge {
+            schema: jsonschema::validator_for(&workflow()).expect("the schema compiles"),
+            accepted: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Whether both accept a definition.
+    pub(super) fn accepts(&mut self, definition: &Json) -> bool {
+        let source = Source::from_value("definition.json", definition);
+        let tree = source::parse(&source, FileId::default()).expect("JSON is read");
+        self.agree(&source, &tree)
+    }
+
+    pub(super) fn agree(&mut self, source: &Source, tree: &Tree) -> bool {
+        let definition = tree.to_json();
+        let faults = faults(source, tree);
+        let verdict = self.schema.validate(&definition);
+        assert_eq!(
+            faults.is_empty(),
+            verdict.is_ok(),
+            "structure: {faults:#?}\nschema: {:#?}\n{}",
+            verdict.err().map(|error| error.to_string()),
+            excerpt(&definition)
+        );
+        if faults.is_empty() {
+            self.accepted += 1;
+        } else {
+            self.rejected += 1;
+        }
+        faults.is_empty()
+    }
+}
+
+fn faults(source: &Source, tree: &Tree) -> Vec<String> {
+    structure::check(source, tree)
+        .findings
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.message)
+        .collect()
+}
+
+fn excerpt(definition: &Json) -> String {
+    let text = format!("{definition:#}");
+    text.chars().take(2000).collect()
+}
