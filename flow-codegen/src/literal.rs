@@ -296,9 +296,10 @@ impl Emit for Body {
                 let (entry, nodes) = (entry.emit(), slice(&self.nodes));
                 quote!(body(#entry, #nodes))
             }
+            Target::Complete if self.nodes.is_empty() => quote!(Body::EMPTY),
             Target::Complete => {
-                debug_assert!(self.nodes.is_empty(), "a body with nodes has an entry");
-                quote!(Body::EMPTY)
+                let nodes = list(&self.nodes);
+                quote!(Body { nodes: #nodes, entry: END })
             }
         }
     }

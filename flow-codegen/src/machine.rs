@@ -22,8 +22,10 @@ const PLAIN: [Outcome; 8] = [
 /// The items for a body; nothing for one without nodes. `subject` is what the states belong to, in
 /// words.
 pub(crate) fn machine(body: &Body, subject: &str, clashes: &mut Vec<Clash>) -> TokenStream {
-    let Target::Node(entry) = body.entry else {
-        return TokenStream::new();
+    // A draft may lack its entry; any state will do then.
+    let entry = match body.entry {
+        Target::Node(entry) => entry,
+        Target::Complete => 0,
     };
     let mut names = Names::new("state", &[]);
     let variants: Vec<Ident> = body

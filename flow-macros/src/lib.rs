@@ -2,7 +2,6 @@
 
 use flow_codegen::Invocation;
 use proc_macro::TokenStream;
-use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token};
 
@@ -48,8 +47,7 @@ impl Parse for Call {
 
 impl Call {
     fn expand(&self) -> proc_macro2::TokenStream {
-        let span = self.text.span();
-        let place = span.unwrap();
+        let place = self.text.span().unwrap();
         let file = place
             .local_file()
             .map(|file| std::path::absolute(&file).unwrap_or(file));
@@ -65,8 +63,7 @@ impl Call {
             file_name: place.file(),
             line: place.start().line(),
         };
-        invocation
-            .expand()
-            .into_tokens(Span::call_site().located_at(span))
+        // The text shows the place itself; the literal need not be shown whole.
+        invocation.expand().into_tokens(place.start().into())
     }
 }
