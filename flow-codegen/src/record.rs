@@ -303,6 +303,9 @@ fn typed(literal: &Literal, field: &Field, nested: Option<&Ident>) -> Option<Tok
     }
     if let (Type::Array, Literal::List(items)) = (field.ty, literal) {
         let ty = field.validation.item_type.unwrap_or(Type::Any);
+        if matches!(ty, Type::Any | Type::Array | Type::Object) {
+            return plain(literal, field.ty);
+        }
         let items: Option<Vec<TokenStream>> = items.iter().map(|item| plain(item, ty)).collect();
         let items = items?;
         return Some(quote!(::std::vec![#(#items),*]));
@@ -313,7 +316,11 @@ fn typed(literal: &Literal, field: &Field, nested: Option<&Ident>) -> Option<Tok
 fn plain(literal: &Literal, ty: Type) -> Option<TokenStream> {
     let open = || {
         let literal = literal.emit();
-        quote!({ use self::graph::{*, build::*}; open(const { &#literal }) })
+        quote!({
+            #[allow(unused_imports, reason = "not every value needs all of them")]
+            use self::graph::{*, build::*};
+            open(const { &#literal })
+        })
     };
     Some(match (ty, literal) {
         (Type::String, Literal::Str(text)) => {

@@ -101,12 +101,22 @@ pub mod odd_names_of_things {
                     port: 80,
                     tls: Default::default(),
                 },
-                anything: ::std::vec![
-                    { use self::graph:: { *, build:: * }; open(const { & Literal::Int(1)
-                    }) }, { use self::graph:: { *, build:: * }; open(const { &
-                    string("a") }) }, { use self::graph:: { *, build:: * }; open(const {
-                    & object(const { & [(text("b"), Literal::Null)] }) }) }
-                ],
+                anything: {
+                    #[allow(
+                        unused_imports,
+                        reason = "not every value needs all of them"
+                    )]
+                    use self::graph::{*, build::*};
+                    open(const {
+                        &array(const {
+                            &[
+                                Literal::Int(1),
+                                string("a"),
+                                object(const { &[(text("b"), Literal::Null)] }),
+                            ]
+                        })
+                    })
+                },
             }
         }
     }

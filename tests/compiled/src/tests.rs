@@ -1,0 +1,108 @@
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed expectation is the test's failure"
+)]
+
+use std::path::Path;
+
+use flow::Outcome;
+use flow::graph::Target;
+use flow_model::compile;
+use flow_model::loader::{Loader, Lookup};
+use flow_model::source::Source;
+
+use crate::ALL;
+
+/// Imports from the repository.
+struct Repository;
+
+impl Loader for Repository {
+    fn import(&self, from: &str, path: &str) -> Result<Source, String> {
+        let name = Path::new(from).parent().unwrap().join(path);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = std::fs::read_to_string(root.join(&name)).map_err(|e| e.to_string())?;
+        Ok(Source::new(name.to_string_lossy(), text))
+    }
+
+    fn workflow(&self, _name: &str) -> Lookup {
+        Lookup::Unknown
+    }
+}
+
+fn outcomes() -> impl Iterator<Item = Outcome> {
+    [
+        Outcome::Success,
+        Outcome::Failure,
+        Outcome::Timeout,
+        Outcome::Skip,
+        Outcome::Then,
+        Outcome::Else,
+        Outcome::Body,
+        Outcome::Done,
+    ]
+    .into_iter()
+    .chain((0..25).map(Outcome::Edge))
+    .chain([Outcome::Edge(u16::MAX)])
+}
+
+#[test]
+fn there_are_definitions_of_both_forms() {
+    use flow::graph::Form;
+    for form in [Form::Steps, Form::States] {
+        assert!(ALL.iter().filter(|case| case.graph.form == form).count() >= 5);
+    }
+}
+
+#[test]
+fn the_graph_in_the_program_is_the_graph_of_the_definition() {
+    for case in ALL {
+        let compiled = compile(Source::new(case.name, case.text), &Repository);
+        assert_eq!(compiled.graph(), Some(case.graph), "{}", case.name);
+    }
+}
+
+#[test]
+fn compiled_and_interpreted_transitions_agree_on_every_state_and_outcome() {
+    let mut compared = 0;
+    for case in ALL {
+        let compiled = compile(Source::new(case.name, case.text), &Repository);
+        let graph = compiled.graph().unwrap();
+        for machine in case.machines {
+            let body = (machine.body)(graph).unwrap();
+            assert_eq!(machine.states, body.nodes.len(), "{}", case.name);
+            assert_eq!(
+                Target::Node(machine.initial.try_into().unwrap()),
+                body.entry
+            );
+            for (state, node) in body.nodes.iter().enumerate() {
+                for outcome in outcomes() {
+                    let next = match (machine.next)(state, outcome) {
+                        Some(next) => Some(Target::Node(next.try_into().unwrap())),
+                        None if (machine.completes)(state, outcome) => Some(Target::Complete),
+                        None => None,
+                    };
+                    let place = (case.name, &node.id, outcome);
+                    assert_eq!(next, node.next(outcome), "{place:?}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 1_000);
+}
+
+#[test]
+fn names_lead_back_to_their_states() {
+    for case in ALL {
+        for machine in case.machines {
+            let body = (machine.body)(case.graph).unwrap();
+            for (state, node) in body.nodes.iter().enumerate() {
+                assert_eq!((machine.name)(state), node.id);
+                assert_eq!((machine.from_name)(&node.id), Some(state));
+                let ends = node.edges.iter().any(|edge| edge.to == Target::Complete);
+                assert_eq!((machine.is_final)(state), ends);
+            }
+            assert_eq!((machine.from_name)("no such state"), None);
+        }
+    }
+}
