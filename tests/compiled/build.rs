@@ -85,7 +85,8 @@ impl Generated {
         let Some(graph) = compiled.graph() else {
             return;
         };
-        let name = format!("m{}_{}", self.count, module_name(&graph.name));
+        let name = module_name(&graph.name);
+        let name = format!("m{}_{}", self.count, name.trim_start_matches('_'));
         let options = Options {
             module: Some(name.clone()),
             ..Options::default()

@@ -6,27 +6,20 @@
 use std::path::Path;
 
 use flow::Outcome;
-use flow::graph::Target;
+use flow::graph::{Graph, Target};
+use flow_codegen::Files;
 use flow_model::compile;
-use flow_model::loader::{Loader, Lookup};
 use flow_model::source::Source;
 
-use crate::ALL;
+use crate::{ALL, Case};
 
-/// Imports from the repository.
-struct Repository;
-
-impl Loader for Repository {
-    fn import(&self, from: &str, path: &str) -> Result<Source, String> {
-        let name = Path::new(from).parent().unwrap().join(path);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let text = std::fs::read_to_string(root.join(&name)).map_err(|e| e.to_string())?;
-        Ok(Source::new(name.to_string_lossy(), text))
-    }
-
-    fn workflow(&self, _name: &str) -> Lookup {
-        Lookup::Unknown
-    }
+/// The definition as it is interpreted.
+fn interpreted(case: &Case) -> Graph {
+    let files = Files::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let source = files
+        .open(case.name)
+        .unwrap_or_else(|_| Source::new(case.name, case.text));
+    compile(source, &files).into_graph().unwrap()
 }
 
 fn outcomes() -> impl Iterator<Item = Outcome> {
@@ -56,8 +49,7 @@ fn there_are_definitions_of_both_forms() {
 #[test]
 fn the_graph_in_the_program_is_the_graph_of_the_definition() {
     for case in ALL {
-        let compiled = compile(Source::new(case.name, case.text), &Repository);
-        assert_eq!(compiled.graph(), Some(case.graph), "{}", case.name);
+        assert_eq!(interpreted(case), *case.graph, "{}", case.name);
     }
 }
 
@@ -65,10 +57,9 @@ fn the_graph_in_the_program_is_the_graph_of_the_definition() {
 fn compiled_and_interpreted_transitions_agree_on_every_state_and_outcome() {
     let mut compared = 0;
     for case in ALL {
-        let compiled = compile(Source::new(case.name, case.text), &Repository);
-        let graph = compiled.graph().unwrap();
+        let graph = interpreted(case);
         for machine in case.machines {
-            let body = (machine.body)(graph).unwrap();
+            let body = (machine.body)(&graph).unwrap();
             assert_eq!(machine.states, body.nodes.len(), "{}", case.name);
             assert_eq!(
                 Target::Node(machine.initial.try_into().unwrap()),
