@@ -19,3 +19,7 @@ pub use flow_model::tools::ToolError;
 pub use flow_model::value::{FaultKind, InputFault, Invalid, Values, accept};
 pub use serde_json::Value;
 pub use state::UnknownState;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;
