@@ -155,7 +155,7 @@ impl Invocation {
 /// Checks a definition and generates its module.
 #[must_use]
 pub fn expand(source: Source, files: &Files, options: &Options) -> Expansion {
-    let name = module_name(source.stem());
+    let name = module_name(said_name(source.text()).unwrap_or(source.stem()));
     let compiled = compile(source, files);
     let findings: Vec<Finding> = compiled
         .findings
@@ -212,4 +212,14 @@ fn skeleton(name: &str, options: &Options) -> TokenStream {
 
 fn stem(path: &str) -> String {
     module_name(Source::new(path, "").stem())
+}
+
+/// The name that a definition gives itself, as far as that can be told of a text that cannot be
+/// read.
+fn said_name(text: &str) -> Option<&str> {
+    let said = text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("name:"))?;
+    let name = said.trim().trim_matches(['"', '\'']);
+    (!name.is_empty()).then_some(name)
 }
