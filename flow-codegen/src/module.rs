@@ -66,6 +66,7 @@ pub fn module(graph: &Graph, options: &Options) -> Module {
     let literal = literal::graph(graph, inputs.as_ref());
     let tokens = quote! {
         #[doc = #about]
+        #[allow(clippy::module_inception, reason = "the names are the definition's")]
         pub mod #name {
             use #root::__private::*;
             #types

@@ -26,6 +26,16 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// A source that could not be read at all, such as bytes that are not UTF-8.
+    #[must_use]
+    pub fn refused(source: Source, finding: Diagnostic) -> Self {
+        Compiled {
+            sources: Sources(vec![source]),
+            findings: vec![finding],
+            draft: None,
+        }
+    }
+
     /// The graph, unless something found is an error.
     #[must_use]
     pub fn graph(&self) -> Option<&Graph> {
@@ -193,8 +203,7 @@ impl Units<'_> {
                         .label(reason)
                         .help("imports are relative to the file they stand in"),
                 );
-                // What it would have brought is unknown now.
-                self.lost.text(&import.value);
+                self.lost.import();
                 return;
             }
         };

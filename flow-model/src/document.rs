@@ -262,6 +262,8 @@ pub struct Exits<'t> {
     pub transitions: Vec<Transition<'t>>,
     /// Tried first on time-out.
     pub on_timeout: Option<Spanned<String>>,
+    /// Some transitions could not be read.
+    pub unread: bool,
 }
 
 /// A condition and the state it leads to.

@@ -665,14 +665,15 @@ impl Linker<'_, '_> {
                 let body = self.list(body, head, Some(here), Some(inner));
                 vec![edge(Guard::Body, body), edge(Guard::Done, next)]
             }
-            Act::Break => around
-                .map(|around| edge(Guard::Always, around.after))
-                .into_iter()
-                .collect(),
-            Act::Continue => around
-                .map(|around| edge(Guard::Always, around.head))
-                .into_iter()
-                .collect(),
+            // Outside a loop, which is an error, what follows is still reached.
+            Act::Break => {
+                let after = around.map_or(next, |around| around.after);
+                vec![edge(Guard::Always, after)]
+            }
+            Act::Continue => {
+                let head = around.map_or(next, |around| around.head);
+                vec![edge(Guard::Always, head)]
+            }
             Act::Goto { target, .. } => {
                 let mut edges = Vec::new();
                 if let Some(target) = self.find(&target.value) {
@@ -713,6 +714,7 @@ impl Linker<'_, '_> {
         let empty = Exits {
             transitions: Vec::new(),
             on_timeout: None,
+            unread: false,
         };
         let exits = step.exits.as_ref().unwrap_or(&empty);
         let mut edges = Vec::new();

@@ -847,13 +847,12 @@ impl Reader<'_> {
         };
         step.description = fields.text("description").or(step.description);
         step.timeout = fields.seconds("timeout");
-        let transitions = fields.get("transitions").and_then(Tree::items);
+        let written = fields.get("transitions").and_then(Tree::items);
+        let written = written.unwrap_or_default();
+        let transitions: Vec<Transition<'t>> = written.iter().filter_map(transition).collect();
         step.exits = Some(Exits {
-            transitions: transitions
-                .unwrap_or_default()
-                .iter()
-                .filter_map(transition)
-                .collect(),
+            unread: transitions.len() < written.len(),
+            transitions,
             on_timeout: fields.spanned("on_timeout"),
         });
         Some(step)
@@ -1019,14 +1018,15 @@ fn read_condition<'t>(tree: &'t Tree, pattern: Option<&'t Tree>) -> Option<Condi
             "pattern_match" => all.push(Condition::Match(value)),
             "pattern_not_match" => all.push(Condition::NoMatch(value)),
             "expression" => all.push(Condition::Expression(value)),
+            "description" if tree.entries().is_some_and(|keys| keys.len() > 1) => return None,
             "description" => all.push(Condition::Judged(spanned(value.as_str()?, value.span))),
             "field_equals" => {
                 all.extend(unique(Some(value)).map(|e| Condition::Equals(e.key.clone(), &e.value)))
             }
             "field_contains" => all
                 .extend(unique(Some(value)).map(|e| Condition::Contains(e.key.clone(), &e.value))),
-            "any" => all.push(Condition::Any(conditions(value))),
-            "all" => all.push(Condition::All(conditions(value))),
+            "any" => all.push(Condition::Any(conditions(value)?)),
+            "all" => all.push(Condition::All(conditions(value)?)),
             "not" => all.push(Condition::Not(Box::new(read_condition(value, None)?))),
             _ => {}
         }
@@ -1038,10 +1038,10 @@ fn read_condition<'t>(tree: &'t Tree, pattern: Option<&'t Tree>) -> Option<Condi
     }
 }
 
-fn conditions(tree: &Tree) -> Vec<Condition<'_>> {
-    let items = tree.items().unwrap_or_default();
+fn conditions(tree: &Tree) -> Option<Vec<Condition<'_>>> {
+    let items = tree.items()?;
     items
         .iter()
-        .filter_map(|item| read_condition(item, None))
+        .map(|item| read_condition(item, None))
         .collect()
 }

@@ -26,6 +26,7 @@ pub(crate) struct Structure {
 pub(crate) struct Lost {
     names: HashSet<String>,
     texts: Vec<String>,
+    import: bool,
 }
 
 impl Lost {
@@ -39,35 +40,48 @@ impl Lost {
         self.texts.push(text.to_owned());
     }
 
+    /// A whole file that could not be read, which may have declared anything.
+    pub(crate) fn import(&mut self) {
+        self.import = true;
+    }
+
     /// Whether what could not be read may have declared or used a name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.names.contains(name) || self.texts.iter().any(|text| text.contains(name))
+        self.names.contains(name) || self.texts.iter().any(|text| has_word(text, name))
+    }
+
+    /// Whether a file that could not be read may have declared a name that files share.
+    pub(crate) fn may_declare(&self, name: &str) -> bool {
+        self.import || self.mentions(name)
     }
 
     pub(crate) fn append(&mut self, other: Lost) {
         self.names.extend(other.names);
         self.texts.extend(other.texts);
+        self.import |= other.import;
     }
 
-    /// Everything below a value that declares a name.
-    fn declarations(&mut self, entries: &[Entry]) {
+    /// Everything that a step declares or uses, with all that is inside it.
+    fn step(&mut self, entries: &[Entry]) {
         for entry in entries {
-            match entry.key.value.as_str() {
-                "id" | "output_to" | "path" | "name" => {
-                    if let Some(text) = entry.value.as_str() {
-                        self.text(text);
-                    }
-                }
-                "updates" => {
-                    for inner in entry.value.entries().unwrap_or_default() {
-                        self.name(&inner.key.value);
+            match (entry.key.value.as_str(), &entry.value.value) {
+                (
+                    "id" | "output_to" | "path" | "name" | "task" | "sub_agent_task" | "target"
+                    | "goto" | "if" | "condition" | "when" | "items" | "collect_to" | "next_state"
+                    | "on_timeout",
+                    Value::Str(scalar),
+                ) => self.text(&scalar.text),
+                (_, Value::Str(scalar)) if scalar.text.contains("{{") => self.text(&scalar.text),
+                ("updates", Value::Map(updates)) => {
+                    for update in updates {
+                        self.name(&update.key.value);
                     }
                 }
                 _ => {}
             }
-            self.declarations(entry.value.entries().unwrap_or_default());
+            self.step(entry.value.entries().unwrap_or_default());
             for item in entry.value.items().unwrap_or_default() {
-                self.declarations(item.entries().unwrap_or_default());
+                self.step(item.entries().unwrap_or_default());
             }
         }
     }
@@ -149,10 +163,7 @@ impl Pass<'_> {
         let mut finding = Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
             .message(format!("{what} takes {expected}, not {}", tree.noun()))
             .label(format!("this is {}", tree.noun()));
-        let quotable = matches!(
-            tree.value,
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Null
-        );
+        let quotable = matches!(tree.value, Value::Bool(_) | Value::Int(_) | Value::Float(_));
         self.lose(tree.span);
         if quotable && expected.contains("text") {
             finding = finding.help("put it in quotes if it is meant as text");
@@ -175,13 +186,18 @@ impl Pass<'_> {
         }
         let has = |names: &[&str]| names.iter().any(|name| find(name).is_some());
         match (find("steps"), find("states")) {
-            (Some(steps), Some(states)) => self.report(
-                Diagnostic::new(Code::Conflict, states.key.span)
-                    .message("`steps` and `states` exclude each other")
-                    .label("the second form")
-                    .related(steps.key.span, "the first form")
-                    .help("write the workflow as one of them; call another workflow for the rest"),
-            ),
+            (Some(steps), Some(states)) => {
+                let (steps, states) = (steps.key.span, states.key.span);
+                self.report(
+                    Diagnostic::new(Code::Conflict, steps.max(states))
+                        .message("`steps` and `states` exclude each other")
+                        .label("the second form")
+                        .related(steps.min(states), "the first form")
+                        .help(
+                            "write the workflow as one of them; call another workflow for the rest",
+                        ),
+                );
+            }
             (None, Some(states)) => {
                 if !matches!(find("initial_state"), Some(e) if e.value.entries().is_none()) {
                     self.report(
@@ -229,8 +245,9 @@ impl Pass<'_> {
 
     /// Keys of a map: known, given once, not in conflict, all there.
     fn record(&mut self, entries: &[Entry], record: &'static Record, at: Span) {
+        let errors = self.errors;
         let mut seen = Seen::default();
-        let mut meant: Vec<String> = Vec::new();
+        let mut meant: Vec<&'static str> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.key.value.as_str();
             if let Some(first) = seen.before(entry) {
@@ -242,12 +259,18 @@ impl Pass<'_> {
                     Some(ty) => self.value(&entry.value, ty, name, entry.key.span),
                     None => {
                         self.lose(entry.value.span);
-                        meant.extend(self.unknown_key(&entry.key, record));
+                        let near = self.unknown_key(&entry.key, record);
+                        // What stands under a misspelt key has faults of its own.
+                        if let Some(key) = near
+                            && fits(key.ty, &entry.value)
+                        {
+                            self.value(&entry.value, key.ty, key.name, entry.key.span);
+                        }
+                        meant.extend(near.map(canonical));
                     }
                 }
                 continue;
             };
-            self.spelling(&entry.key, key, record);
             if let Some(other) = other_spelling(&entries[..index], key, record) {
                 self.report(
                     Diagnostic::new(Code::Conflict, entry.key.span)
@@ -259,31 +282,36 @@ impl Pass<'_> {
                         .related(other.span, "the first spelling")
                         .help("keep one of them"),
                 );
+                self.speaks(name);
                 continue;
             }
+            self.spelling(entry, key, record);
             self.value(&entry.value, key.ty, name, entry.key.span);
         }
         for key in record.all_keys().filter(|key| key.required) {
             let given = entries
                 .iter()
                 .filter_map(|entry| record.find(&entry.key.value))
-                .any(|found| {
-                    found.name == key.name || canonical(found) == key.name || covers(found, key)
-                });
-            if !given && !meant.iter().any(|name| name == key.name) {
+                .any(|found| stands_for(found, key));
+            if !given && !meant.contains(&key.name) {
                 self.missing(key, record, at);
             }
         }
-        if !record
-            .one_of
-            .iter()
-            .any(|name| meant.iter().any(|m| m == name))
-        {
+        if !record.one_of.iter().any(|name| meant.contains(name)) {
             self.one_of(entries, record, at);
         }
         self.without_effect(entries, record);
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
+            let next = entries.iter().find(|e| e.key.value == "next_state");
+            if self.errors > errors
+                && let Some(next) = next.and_then(|entry| entry.value.as_str())
+            {
+                self.out.lost.name(next);
+            }
+        }
+        if std::ptr::eq(record, &grammar::STATE) && !acts(entries) {
+            self.out.lost.step(entries);
         }
         if std::ptr::eq(record, &grammar::CONDITION_MAP) && entries.len() > 1 {
             self.judged_alone(entries);
@@ -418,6 +446,10 @@ impl Pass<'_> {
     }
 
     fn missing(&mut self, key: &Key, record: &'static Record, at: Span) {
+        let meaning = match key.doc {
+            "" => String::new(),
+            doc => format!(": {}", lower_first(doc)),
+        };
         self.report(
             Diagnostic::new(Code::MissingKey, at)
                 .message(format!(
@@ -426,7 +458,7 @@ impl Pass<'_> {
                     record.noun()
                 ))
                 .label(format!("no `{}` here", key.name))
-                .help(format!("add `{}`: {}", key.name, lower_first(key.doc))),
+                .help(format!("add `{}`{meaning}", key.name)),
         );
     }
 
@@ -441,7 +473,11 @@ impl Pass<'_> {
     }
 
     /// Reports a key and says which one it probably is.
-    fn unknown_key(&mut self, key: &Spanned<String>, record: &'static Record) -> Option<String> {
+    fn unknown_key(
+        &mut self,
+        key: &Spanned<String>,
+        record: &'static Record,
+    ) -> Option<&'static Key> {
         let canonical_first = record
             .all_keys()
             .filter(|k| k.instead == Instead::Canonical)
@@ -452,11 +488,7 @@ impl Pass<'_> {
             );
         let candidates = canonical_first.map(|k| k.name);
         let mut finding = Diagnostic::new(Code::UnknownKey, key.span)
-            .message(format!(
-                "{} has no key `{}`",
-                article(&record.noun()),
-                key.value
-            ))
+            .message(format!("{} has no key `{}`", article(record), key.value))
             .label("unknown key")
             .suggest(&key.value, candidates);
         if key.value == "<<" {
@@ -469,8 +501,7 @@ impl Pass<'_> {
             self.out.lost.name(near);
         }
         self.report(finding);
-        let meant = record.find(near.as_deref()?)?;
-        Some(canonical(meant).to_owned())
+        record.find(near.as_deref()?)
     }
 
     /// The source of something that the reader will not see.
@@ -479,8 +510,20 @@ impl Pass<'_> {
         self.out.lost.text(text);
     }
 
-    fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
+    fn spelling(&mut self, entry: &Entry, found: &'static Key, record: &'static Record) {
+        let key = &entry.key;
         self.speaks(found.name);
+        // Tiers and types of fields are said in these forms only.
+        let only_form = match found.name {
+            "default_state" => entry.value.get("state").is_some(),
+            "state_schema" => {
+                entry.value.get("raw").is_some() || entry.value.get("state").is_some()
+            }
+            _ => false,
+        };
+        if only_form {
+            return;
+        }
         let new = match found.instead {
             Instead::Canonical => return,
             Instead::Name(new) | Instead::Form(new) => new,
@@ -517,17 +560,23 @@ impl Pass<'_> {
                 }
             }
             Type::Int(min, max) if let Some(number) = whole(tree) => {
-                self.bounds(
-                    number as f64,
-                    *min as f64,
-                    *max as f64,
-                    tree.span,
-                    &said(),
-                    "",
-                );
+                self.bounds(number, *min as f64, *max as f64, tree.span, &said(), "");
             }
             Type::Number(min, max) if let Some(number) = number(tree) => {
                 self.bounds(number, *min, *max, tree.span, &said(), "");
+            }
+            Type::Duration(..) if duration(tree).is_none() && tree.as_str().is_some() => {
+                self.lose(tree.span);
+                self.report(
+                    Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
+                        .message(format!(
+                            "{} cannot be `{}`",
+                            said(),
+                            tree.as_str().unwrap_or_default()
+                        ))
+                        .label("not a duration")
+                        .help("give seconds, or text such as `500ms`, `30s`, `5m`, `1h`"),
+                );
             }
             Type::Duration(min, max) if let Some(seconds) = duration(tree) => {
                 self.bounds(seconds, *min, *max, tree.span, &said(), " s");
@@ -594,6 +643,7 @@ impl Pass<'_> {
                 self.duplicate(&entry.key, first);
                 continue;
             }
+            let before = self.errors;
             let max = if pattern == Pattern::Free { 500 } else { 64 };
             self.text(
                 name,
@@ -602,7 +652,6 @@ impl Pass<'_> {
                 entry.key.span,
                 &format!("a name under `{what}`"),
             );
-            let before = self.errors;
             self.value(&entry.value, of, name, entry.key.span);
             if self.errors > before {
                 self.out.lost.name(name);
@@ -644,7 +693,10 @@ impl Pass<'_> {
 
     fn bounds(&mut self, value: f64, min: f64, max: f64, span: Span, what: &str, unit: &str) {
         if value.is_nan() || value < min || value > max {
-            let range = match (min.is_finite(), max.is_finite() && max < i64::MAX as f64) {
+            let bounded = max.is_finite() && (max < i64::MAX as f64 || value > max);
+            let max = plain(max);
+            let value = plain(value);
+            let range = match (min.is_finite(), bounded) {
                 (true, true) => format!("between {min} and {max}{unit}"),
                 (true, false) => format!("at least {min}{unit}"),
                 (false, true) => format!("at most {max}{unit}"),
@@ -680,6 +732,11 @@ impl Pass<'_> {
                     self.duplicates_below(&entry.value);
                 }
             }
+            Value::Float(number) if !number.is_finite() => self.report(
+                Diagnostic::new(Code::OutOfLimits, tree.span)
+                    .message(format!("{number} is not a number that JSON has"))
+                    .help("write it as text, or use a finite number"),
+            ),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
         }
     }
@@ -694,7 +751,7 @@ impl Pass<'_> {
             );
         }
         let Some(step) = self.step_type(entries, at) else {
-            self.out.lost.declarations(entries);
+            self.out.lost.step(entries);
             return;
         };
         self.speaks(step.word);
@@ -749,10 +806,9 @@ impl Pass<'_> {
             }
             None => entries,
         };
-        let before = self.errors;
         self.record(entries, step.record, at);
-        if self.errors > before {
-            self.out.lost.declarations(entries);
+        if !readable(entries, step.record) {
+            self.out.lost.step(entries);
         }
     }
 
@@ -761,6 +817,15 @@ impl Pass<'_> {
             return prompt.value.as_str().and_then(grammar::step_word);
         }
         let Some(entry) = type_entries(entries).next() else {
+            if let Some(merge) = entries.iter().find(|entry| entry.key.value == "<<") {
+                self.report(
+                    Diagnostic::new(Code::UnknownKey, merge.key.span)
+                        .message("a step has no key `<<`")
+                        .label("unknown key")
+                        .help("YAML 1.2 has no merge keys; write the keys out"),
+                );
+                return None;
+            }
             let mut finding = Diagnostic::new(Code::MissingKey, at)
                 .message("`type` is missing in this step")
                 .label("no `type` here");
@@ -895,6 +960,46 @@ fn canonical(key: &'static Key) -> &'static str {
     }
 }
 
+/// Whether a key that is given makes a required one unnecessary.
+fn stands_for(found: &'static Key, key: &Key) -> bool {
+    [found.name, canonical(found)].contains(&key.name) || covers(found, key)
+}
+
+/// Whether everything is there that the reader needs to make a step of this.
+fn readable(entries: &[Entry], record: &'static Record) -> bool {
+    record.all_keys().filter(|key| key.required).all(|key| {
+        entries.iter().any(|entry| {
+            let found = record.find(&entry.key.value);
+            found.is_some_and(|found| stands_for(found, key) && fits(found.ty, &entry.value))
+        })
+    })
+}
+
+/// Whether the reader finds something to do in a state.
+fn acts(state: &[Entry]) -> bool {
+    let action = state.iter().find(|entry| entry.key.value == "action");
+    let Some(entries) = action.and_then(|entry| entry.value.entries()) else {
+        return false;
+    };
+    let word = type_entries(entries)
+        .next()
+        .map(|entry| entry.value.as_str());
+    match word {
+        Some(word) => word
+            .and_then(grammar::step_word)
+            .is_some_and(|step| readable(entries, step.record)),
+        None => readable(entries, &grammar::ACTION),
+    }
+}
+
+/// Whether a text contains a name that does not go on to either side.
+fn has_word(text: &str, name: &str) -> bool {
+    let goes_on = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(at, _)| {
+        !goes_on(text[..at].chars().next_back()) && !goes_on(text[at + name.len()..].chars().next())
+    })
+}
+
 /// Whether another form stands for a required key: `mcp` for `tool`.
 fn covers(found: &'static Key, key: &Key) -> bool {
     matches!(found.instead, Instead::Form(name) if name.split(['`', ' ', '.']).any(|n| n == key.name))
@@ -938,11 +1043,17 @@ fn fits(ty: &'static Type, tree: &Tree) -> bool {
     }
 }
 
-fn whole(tree: &Tree) -> Option<i64> {
-    match tree.value {
-        Value::Int(value) => Some(value),
-        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
-        _ => None,
+/// A number without a fraction; one beyond all integers is still whole, and out of limits.
+fn whole(tree: &Tree) -> Option<f64> {
+    number(tree).filter(|value| value.fract() == 0.0)
+}
+
+/// A number as people write it: short, however large it is.
+fn plain(value: f64) -> String {
+    if value.is_finite() && value.abs() >= 1e15 {
+        format!("{value:e}")
+    } else {
+        value.to_string()
     }
 }
 
@@ -1003,9 +1114,19 @@ fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.join(", ")
 }
 
-fn article(name: &str) -> String {
-    let vowel = name.starts_with(['a', 'e', 'i', 'o', 'u']);
-    format!("{} {name}", if vowel { "an" } else { "a" })
+/// A record with an article; one that is named after its key stands as that key.
+fn article(record: &'static Record) -> String {
+    let name = record.noun();
+    let key = match record.name {
+        "limits" | "config" | "retry" | "mcp" | "computed" => Some(record.name),
+        name if name.contains('_') && record.find("id").is_none() => name.rsplit(' ').next(),
+        _ => None,
+    };
+    match key {
+        Some(key) => format!("`{key}`"),
+        None if name.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {name}"),
+        None => format!("a {name}"),
+    }
 }
 
 fn lower_first(text: &str) -> String {

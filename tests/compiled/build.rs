@@ -123,11 +123,11 @@ fn machines(graph: &Graph, module: &TokenStream) -> TokenStream {
         let path = quote!(#module::tasks::#name);
         add(
             &task.body,
-            quote!(graph.tasks.get(#index).map(|task| &task.body)),
+            quote!(crate::task(graph, #index).map(|task| &task.body)),
             path.clone(),
         );
         if let Some(on_error) = &task.on_error {
-            let place = quote!(graph.tasks.get(#index)?.on_error.as_ref().map(|e| &e.body));
+            let place = quote!(crate::task(graph, #index)?.on_error.as_ref().map(|e| &e.body));
             add(&on_error.body, place, quote!(#path::on_error));
         }
     }

@@ -252,7 +252,7 @@ impl<'d> Checker<'d> {
     fn task(&mut self, name: &Spanned<String>) {
         let document = self.document;
         let known = || document.tasks.iter().map(|task| task.name.value.as_str());
-        if known().any(|task| task == name.value) || self.lost.mentions(&name.value) {
+        if known().any(|task| task == name.value) || self.lost.may_declare(&name.value) {
             return;
         }
         let mut finding = Diagnostic::new(Code::UnknownTask, name.span)
@@ -571,7 +571,12 @@ impl<'d> Checker<'d> {
             }
             Value::Map(entries) => {
                 for entry in entries {
-                    self.secrets(&entry.value, &entry.key.value);
+                    // A default or a value is named by what it belongs to.
+                    let own = match entry.key.value.as_str() {
+                        "default" | "value" => key,
+                        own => own,
+                    };
+                    self.secrets(&entry.value, own);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Checker;
+use super::expressions::segments;
 use super::scope::spaces;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::Computed;
@@ -30,7 +31,9 @@ impl<'d> Checker<'d> {
             if let Some(tree) = computed.transform {
                 let found = expression::transform(tree.as_str().unwrap_or_default());
                 self.javascript_faults(&found.analysis.faults, tree);
+                self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
+                self.transform_inputs(&found.analysis.reads, tree);
             } else if let Some(tree) = computed.value {
                 let text = tree.as_str().unwrap_or_default();
                 let analysis = match expression::form(text, computed.dialect) {
@@ -60,6 +63,38 @@ impl<'d> Checker<'d> {
         self.order(&fields)
     }
 
+    /// Inputs that a transform reads.
+    fn transform_inputs(&mut self, reads: &[Read], tree: &'d Tree) {
+        let document = self.document;
+        for read in reads.iter().filter(|read| read.path[0] == "inputs") {
+            let Some(name) = read.path.get(1) else {
+                self.uses.all_inputs.insert(0);
+                continue;
+            };
+            self.uses.input(0, name);
+            let Some(declared) = &document.inputs else {
+                continue;
+            };
+            let known = || declared.iter().map(|field| field.name.value.as_str());
+            if known().any(|input| input == name) || self.lost.mentions(name) {
+                continue;
+            }
+            let at = self.within(tree, &read.range);
+            let mut finding = Diagnostic::new(Code::UnknownInput, at)
+                .message(format!("there is no input `{name}`"))
+                .label("not declared under `inputs`")
+                .suggest(name, known());
+            match finding.suggestion.clone() {
+                Some(near) => {
+                    self.uses.input(0, &near);
+                    finding.suggestion = Some(format!("inputs.{near}"));
+                }
+                None => finding = finding.help("declare it under `inputs`"),
+            }
+            self.report(finding);
+        }
+    }
+
     fn javascript_faults(&mut self, faults: &[expression::Fault], tree: &'d Tree) {
         for fault in faults {
             let at = self.within(tree, &fault.range);
@@ -73,6 +108,28 @@ impl<'d> Checker<'d> {
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault.help.clone();
             self.report(finding);
+        }
+    }
+
+    /// Fields that a transform names with their tier; a bare name may be anything.
+    fn tier_reads(
+        &mut self,
+        reads: &[Read],
+        tree: &'d Tree,
+        computed: &Computed<'d>,
+        space: &super::scope::Space<'d>,
+    ) {
+        for read in reads {
+            let [root, field] = match read.path.as_slice() {
+                [root, field, ..] => [root.as_str(), field.as_str()],
+                _ => continue,
+            };
+            let tier = matches!(root, "raw" | "computed" | "state" | "this");
+            if tier && !space.has(field) && !self.lost.may_declare(field) {
+                let [_, range] = segments(tree.as_str().unwrap_or_default(), read);
+                let at = self.within(tree, &range);
+                self.unknown_source(field, at, computed, space);
+            }
         }
     }
 
@@ -93,7 +150,7 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let field = dependency.path[0].to_string();
-            if !space.has(&field) && !self.lost.mentions(&field) {
+            if !space.has(&field) && !self.lost.may_declare(&field) {
                 self.unknown_source(&field, tree.span, computed, space);
             }
             from.push(dependency);

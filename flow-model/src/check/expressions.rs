@@ -89,6 +89,9 @@ impl<'d> Checker<'d> {
             error: true,
             ..main.clone()
         };
+        if let Some(tree) = document.on_error.collect_to {
+            pass.path_tree(tree, &failing, &mut Reads::new());
+        }
         for step in &document.on_error.steps {
             pass.step(step, &failing);
         }
@@ -166,9 +169,14 @@ impl<'d> Pass<'_, 'd> {
             ..scope.clone()
         };
         self.writes(&step.error_writes, step, &failing, &mut reads);
+        let written = step.writes.iter().map(|write| write.path.text);
         let after = Scope {
             result: true,
             open: true,
+            local: written
+                .filter_map(|path| static_field(path, scope.dialect))
+                .map(|(_, field)| field)
+                .collect(),
             ..scope
         };
         for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
@@ -299,11 +307,14 @@ impl<'d> Pass<'_, 'd> {
             Act::Wait { duration, message } => {
                 match crate::structure::duration(duration) {
                     None => see(self, duration, Role::Condition),
-                    Some(seconds) if seconds > MAX_WAIT => self.checker.report(
-                        Diagnostic::new(Code::OutOfLimits, duration.span)
-                            .message("a wait takes at most 30 days")
-                            .label("more than 30 days"),
-                    ),
+                    // A number has been held against its limits already.
+                    Some(seconds) if seconds > MAX_WAIT && duration.as_str().is_some() => {
+                        self.checker.report(
+                            Diagnostic::new(Code::OutOfLimits, duration.span)
+                                .message("a wait takes at most 30 days")
+                                .label("more than 30 days"),
+                        )
+                    }
                     Some(_) => {}
                 }
                 if let Some(message) = message {
@@ -395,7 +406,7 @@ impl<'d> Pass<'_, 'd> {
     fn path(&mut self, path: &Path<'d>, scope: &Scope<'d>, reads: &mut Reads) {
         if path.text.contains("{{") {
             let analysis = expression::template(path.text, scope.dialect);
-            self.analysis(&analysis, path.tree, path.span, scope, reads);
+            self.analysis(&analysis, path.text, path.tree, path.span, scope, reads);
         }
         let Some((tier, segments)) = split_path(path.text, scope.dialect) else {
             self.checker.report(
@@ -454,13 +465,23 @@ impl<'d> Pass<'_, 'd> {
             (TextForm::Literal, false) => Analysis::default(),
             (TextForm::Sole(_) | TextForm::Text, _) => expression::template(text, scope.dialect),
         };
-        self.analysis(&analysis, Some(tree), tree.span, scope, reads);
+        self.analysis(&analysis, text, Some(tree), tree.span, scope, reads);
         if form == TextForm::Text && bare && analysis.faults.is_empty() {
+            let (label, help) = match role {
+                Role::Items => (
+                    "this is text, and text is not a list",
+                    "give the list alone, inside one `{{ … }}`",
+                ),
+                _ => (
+                    "this is text, and text is always true",
+                    "put the whole condition inside one `{{ … }}`",
+                ),
+            };
             self.checker.report(
                 Diagnostic::new(Code::TextAround, self.checker.line(tree.span))
                     .message("there is text around the expression")
-                    .label("this is text, and text is always true")
-                    .help("put the whole condition inside one `{{ … }}`"),
+                    .label(label)
+                    .help(help),
             );
         }
         let variables = if scope.braces {
@@ -495,13 +516,14 @@ impl<'d> Pass<'_, 'd> {
     fn analysis(
         &mut self,
         analysis: &Analysis,
+        text: &str,
         tree: Option<&'d Tree>,
         span: Span,
         scope: &Scope<'d>,
         reads: &mut Reads,
     ) {
         for fault in &analysis.faults {
-            let at = self.place(tree, span, &fault.range);
+            let at = self.place(text, tree, span, &fault.range);
             let (code, suggestion) = match &fault.kind {
                 FaultKind::Syntax => match scope.dialect {
                     Dialect::Jinja => (Code::TemplateSyntax, None),
@@ -519,12 +541,20 @@ impl<'d> Pass<'_, 'd> {
                 self.checker.lost.text(text);
             }
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
-            finding.help = fault.help.clone();
+            finding.help = fault
+                .help
+                .clone()
+                .or_else(|| known_names(&fault.kind, scope.dialect));
             finding.suggestion = suggestion;
             self.checker.report(finding);
         }
         for read in &analysis.reads {
-            let at = self.place(tree, span, &read.range);
+            let [root, key] = segments(text, read);
+            let at = ReadAt {
+                whole: self.place(text, tree, span, &read.range),
+                root: self.place(text, tree, span, &root),
+                key: self.place(text, tree, span, &key),
+            };
             self.read(read, at, scope, reads);
         }
         for call in analysis.calls.iter().filter(|call| call.name == "variable") {
@@ -533,30 +563,48 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
-    fn place(&self, tree: Option<&'d Tree>, span: Span, range: &Range<usize>) -> Span {
-        match tree {
-            Some(tree) => self.checker.within(tree, range),
+    /// Where a range of a text stands: in its value, or in the key it was written as.
+    fn place(&self, text: &str, tree: Option<&'d Tree>, span: Span, range: &Range<usize>) -> Span {
+        if let Some(tree) = tree {
+            return self.checker.within(tree, range);
+        }
+        let source = self.checker.source(span);
+        let written = source.and_then(|source| source.text().get(span.range()));
+        let at = written.and_then(|written| written.find(text));
+        match at {
+            Some(at) => {
+                let start = span.start as usize + at;
+                Span::new(span.file, start + range.start..start + range.end)
+            }
             None => span,
         }
     }
 
-    fn read(&mut self, read: &Read, at: Span, scope: &Scope<'d>, reads: &mut Reads) {
+    fn read(&mut self, read: &Read, at: ReadAt, scope: &Scope<'d>, reads: &mut Reads) {
         let Some(root) = read.path.first() else {
             return;
         };
+        let ReadAt {
+            whole: at,
+            root: root_at,
+            key: key_at,
+        } = at;
         let key = read.path.get(1).map(String::as_str);
         match root.as_str() {
-            "inputs" => self.input(key, at, scope),
+            "inputs" => self.input(key, key_at, scope),
             "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
-                Diagnostic::new(Code::UnknownName, at)
+                Diagnostic::new(Code::UnknownName, root_at)
                     .message(format!(
                         "`{root}` does not exist yet where the state begins"
                     ))
                     .help("initial values are made from `inputs`, `now()` and `uuid()`"),
             ),
-            "state" | "this" => self.fields(key, None, read, at, scope, reads),
-            "raw" => self.fields(key, Some(Place::Raw), read, at, scope, reads),
-            "computed" => self.fields(key, Some(Place::Computed), read, at, scope, reads),
+            "state" | "this" => self.fields(key, None, read, (at, key_at), scope, reads),
+            "raw" => self.fields(key, Some(Place::Raw), read, (at, key_at), scope, reads),
+            "computed" => {
+                let place = Some(Place::Computed);
+                self.fields(key, place, read, (at, key_at), scope, reads);
+            }
             "item" if scope.item => {}
             "item" => self.checker.report(
                 Diagnostic::new(Code::UnknownName, at)
@@ -564,22 +612,23 @@ impl<'d> Pass<'_, 'd> {
                     .label("no loop around this")
                     .help("`item` is the current one of `foreach`, in its steps or its task"),
             ),
-            "loop" if scope.looped => self.member("loop", key, LOOP, at),
+            "loop" if scope.looped => self.member("loop", key, LOOP, key_at),
             "loop" => self.checker.report(
                 Diagnostic::new(Code::UnknownName, at)
                     .message("`loop` means nothing outside a loop")
-                    .label("no loop around this"),
+                    .label("no loop around this")
+                    .help("`loop` counts the rounds of `while` and `foreach`, in their steps"),
             ),
-            "run" => self.member("run", key, RUN, at),
-            "env" => self.environment(key, at),
+            "run" => self.member("run", key, RUN, key_at),
+            "env" => self.environment(key, key_at),
             "error" if scope.error => {}
             "result" if scope.result => {}
-            name if scope.local.contains(&name) => {}
+            name if scope.local.contains(&name) => self.checker.uses.field(scope.space, name),
             name if scope.state && self.space(scope).fields.contains_key(name) => {
                 let key = Some(root.as_str());
-                self.fields(key, None, read, at, scope, reads);
+                self.fields(key, None, read, (at, root_at), scope, reads);
             }
-            name => self.bare(name, at, scope),
+            name => self.bare(name, root_at, scope),
         }
     }
 
@@ -612,7 +661,7 @@ impl<'d> Pass<'_, 'd> {
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, false);
     }
 
     fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
@@ -638,7 +687,7 @@ impl<'d> Pass<'_, 'd> {
             }
             None => finding = finding.help("declare it under `inputs`"),
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn fields(
@@ -646,7 +695,7 @@ impl<'d> Pass<'_, 'd> {
         key: Option<&str>,
         place: Option<Place>,
         read: &Read,
-        at: Span,
+        (at, key_at): (Span, Span),
         scope: &Scope<'d>,
         reads: &mut Reads,
     ) {
@@ -655,6 +704,9 @@ impl<'d> Pass<'_, 'd> {
             return;
         };
         self.checker.uses.field(scope.space, name);
+        if scope.local.contains(&name) {
+            return;
+        }
         reads.push(FieldRead {
             field: name.to_owned(),
             span: at,
@@ -665,14 +717,18 @@ impl<'d> Pass<'_, 'd> {
             Some(place) => self.space(scope).has_in(name, place),
         };
         if !known {
-            self.unknown_field(name, at, scope);
+            match place {
+                Some(place) if self.space(scope).has(name) => {
+                    self.other_tier(name, place, at, scope);
+                }
+                _ => self.unknown_field(name, key_at, scope),
+            }
             return;
         }
         let Some(needs) = scope.needs else {
             return;
         };
-        let allowed = needs.iter().any(|needed| needed.value == name);
-        if !allowed && !scope.local.contains(&name) {
+        if !needs.iter().any(|needed| needed.value == name) {
             self.checker.report(
                 Diagnostic::new(Code::OutsideNeedsState, at)
                     .message(format!(
@@ -684,8 +740,24 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
+    /// A field that exists, in another tier than the one named.
+    fn other_tier(&mut self, name: &str, place: Place, at: Span, scope: &Scope<'d>) {
+        let tiers = self.space(scope).fields.get(name).cloned();
+        let found = tiers.unwrap_or_default().into_iter().next();
+        let tier = found.map_or("state", Place::word);
+        let mut finding = Diagnostic::new(Code::UnknownState, at)
+            .message(format!(
+                "`{name}` is not in {}, but in {tier}",
+                place.word()
+            ))
+            .label("another tier")
+            .help(format!("read it as `state.{name}`"));
+        finding.suggestion = Some(format!("state.{name}"));
+        self.checker.report(finding);
+    }
+
     fn unknown_field(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
-        if self.checker.lost.mentions(name) {
+        if self.checker.lost.may_declare(name) {
             return;
         }
         let known: Vec<&str> = self.space(scope).fields.keys().copied().collect();
@@ -698,11 +770,16 @@ impl<'d> Pass<'_, 'd> {
                 let near = near.clone();
                 self.checker.uses.field(scope.space, &near);
             }
+            None if scope.space > 0 && self.spaces[0].has(name) => {
+                finding = finding
+                    .label("the workflow has it, this task has not")
+                    .help("pass it to the task as an input, or say `shares_state: true` there");
+            }
             None => {
                 finding = finding.help("declare it under `state`, or write it with `output_to`")
             }
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, name, true);
     }
 
     fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
@@ -715,7 +792,7 @@ impl<'d> Pass<'_, 'd> {
             if finding.suggestion.is_none() {
                 finding = finding.help(format!("it has `{}`", known.join("`, `")));
             }
-            self.checker.report(finding);
+            self.checker.report_in_path(finding, key, true);
         }
     }
 
@@ -736,7 +813,7 @@ impl<'d> Pass<'_, 'd> {
         if finding.suggestion.is_none() {
             finding = finding.help("declare it under `arguments`");
         }
-        self.checker.report(finding);
+        self.checker.report_in_path(finding, key, true);
     }
 
     /// `items` that is known not to be a list.
@@ -841,6 +918,45 @@ impl<'d> Pass<'_, 'd> {
             );
         }
     }
+}
+
+/// Where a read stands, with its first and its second name.
+#[derive(Clone, Copy)]
+struct ReadAt {
+    whole: Span,
+    root: Span,
+    key: Span,
+}
+
+/// The ranges of the first and the second name of a read.
+pub(super) fn segments(text: &str, read: &Read) -> [Range<usize>; 2] {
+    let whole = || read.range.clone();
+    let written = text.get(whole()).unwrap_or_default();
+    let part = |name: Option<&String>, after: usize| {
+        let name = name?;
+        let at = after + written.get(after..)?.find(name.as_str())?;
+        Some(at..at + name.len())
+    };
+    let root = part(read.path.first(), 0);
+    let key = part(read.path.get(1), root.as_ref().map_or(0, |root| root.end));
+    [root, key].map(|found| match found {
+        Some(range) => read.range.start + range.start..read.range.start + range.end,
+        None => whole(),
+    })
+}
+
+/// The names there are, when none is near the unknown one.
+fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
+    let (noun, names) = match kind {
+        FaultKind::UnknownFunction(_) if dialect == Dialect::Js => {
+            ("functions", expression::vocabulary::JS_FUNCTIONS)
+        }
+        FaultKind::UnknownFilter(_) => ("filters", expression::vocabulary::FILTERS),
+        FaultKind::UnknownFunction(_) => ("functions", expression::vocabulary::FUNCTIONS),
+        FaultKind::UnknownTest(_) => ("tests", expression::vocabulary::TESTS),
+        FaultKind::Syntax => return None,
+    };
+    Some(format!("the {noun} are `{}`", names.join("`, `")))
 }
 
 /// Seconds that a `wait` may take.

@@ -30,6 +30,7 @@ impl<'d> Checker<'d> {
         let document = self.document;
         let known: Vec<&str> = document.steps.iter().map(|s| s.id.value.as_str()).collect();
         if let Some(initial) = &document.initial
+            && !known.is_empty()
             && !known.contains(&initial.value.as_str())
             && !self.lost.mentions(&initial.value)
         {
@@ -352,7 +353,19 @@ impl<'d> Checker<'d> {
                     .nodes
                     .get(index)
                     .is_some_and(|node| node.edges.iter().any(|edge| edge.to == Target::Complete));
-                completes || steps.get(index).is_none_or(|step| may_fail(step))
+                // A way to a state that could not be read may end there.
+                let leaves = |step: &Step<'_>| {
+                    let exits = step.exits.iter();
+                    let mut targets = exits.flat_map(|exits| {
+                        let next = exits.transitions.iter().map(|transition| &transition.next);
+                        exits.on_timeout.iter().chain(next)
+                    });
+                    targets.any(|target| self.lost.mentions(&target.value))
+                };
+                completes
+                    || steps
+                        .get(index)
+                        .is_none_or(|step| may_fail(step) || leaves(step))
             });
             if !ends && !self.lost.mentions(&step.id.value) {
                 told.extend(&ahead);

@@ -67,6 +67,27 @@ impl<'d> Checker<'d> {
         self.findings.push(finding);
     }
 
+    /// Reports a finding about one name of the path that its span covers: what is suggested then
+    /// stands for the whole path. `below` says that the name is not the first of the path.
+    fn report_in_path(&mut self, mut finding: Diagnostic, name: &str, below: bool) {
+        let source = self.source(finding.span);
+        if let (Some(near), Some(source)) = (&finding.suggestion, source)
+            && let Some(path) = source.text().get(finding.span.range())
+        {
+            let word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+            let whole = |at: &usize| {
+                !path[..*at].ends_with(word) && !path[at + name.len()..].starts_with(word)
+            };
+            let mut places = path.match_indices(name).map(|(at, _)| at).filter(whole);
+            let at = places.find(|at| *at > 0 || !below);
+            if let Some(at) = at {
+                let (before, after) = (&path[..at], &path[at + name.len()..]);
+                finding.suggestion = Some(format!("{before}{near}{after}"));
+            }
+        }
+        self.report(finding);
+    }
+
     fn source(&self, span: Span) -> Option<&'d Source> {
         self.sources.get(usize::from(span.file.0))
     }

@@ -25,6 +25,16 @@ pub(crate) enum Place {
     State,
 }
 
+impl Place {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Place::Computed => "computed",
+            Place::Raw => "raw",
+            Place::State => "state",
+        }
+    }
+}
+
 impl<'d> Space<'d> {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.open || self.fields.contains_key(name)

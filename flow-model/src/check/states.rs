@@ -179,7 +179,7 @@ fn covered(exits: &Exits<'_>) -> Outcomes {
 /// Whether some outcome of a state has nowhere to go, so that the run would fail there.
 pub(super) fn may_fail(step: &Step<'_>) -> bool {
     match &step.exits {
-        Some(exits) => !Outcomes::ALL.is_within(covered(exits)),
+        Some(exits) => exits.unread || !Outcomes::ALL.is_within(covered(exits)),
         None => true,
     }
 }
@@ -230,7 +230,10 @@ impl<'d> Checker<'d> {
                 if let Some(earlier) = earlier {
                     finding = finding.related(self.line(earlier.span), "this one");
                 } else if let Some(target) = &exits.on_timeout {
-                    finding = finding.related(target.span, "`on_timeout` comes first");
+                    finding = finding
+                        .label("`on_timeout` always comes first")
+                        .related(target.span, "here")
+                        .help("keep one of the two");
                 }
                 self.report(finding);
             }
@@ -240,7 +243,7 @@ impl<'d> Checker<'d> {
         let judged =
             |t: &crate::document::Transition<'_>| matches!(t.condition, Condition::Judged(_));
         // Whoever judges sees the outcome and decides.
-        if exits.transitions.iter().any(judged) {
+        if exits.unread || exits.transitions.iter().any(judged) {
             return;
         }
         if !exits.transitions.is_empty() && open != Outcomes::NONE {

@@ -22,7 +22,7 @@ impl<'d> Checker<'d> {
             "workflow",
         );
         for (index, task) in document.tasks.iter().enumerate() {
-            if !task.imported {
+            if !task.imported && !self.mentioned(&task.name.value) {
                 self.inputs(
                     index + 1,
                     task.inputs.as_deref().unwrap_or_default(),

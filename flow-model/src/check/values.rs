@@ -8,6 +8,7 @@ use crate::graph::{self, Type};
 use crate::lower;
 use crate::source::{Span, Tree, Value};
 use crate::structure::number;
+use crate::suggest;
 
 impl<'d> Checker<'d> {
     /// Typed fields: their defaults and rules.
@@ -15,10 +16,10 @@ impl<'d> Checker<'d> {
         for field in fields {
             self.validation(&field.validation, field.ty);
             if let Some(default) = field.default
-                && let Some(reason) = misfit(default, field)
+                && let Some((reason, at)) = misfit(default, field)
             {
                 self.report(
-                    Diagnostic::new(Code::BadLiteral, self.line(default.span))
+                    Diagnostic::new(Code::BadLiteral, self.line(at))
                         .message(format!("the default of `{}` {reason}", field.name.value))
                         .label(reason.clone())
                         .related(field.ty_span, format!("declared as {}", word(field.ty))),
@@ -46,7 +47,11 @@ impl<'d> Checker<'d> {
                     if !has_type(item, ty) {
                         self.report(
                             Diagnostic::new(Code::BadLiteral, self.line(item.span))
-                                .message(format!("this is {}, not {}", item.noun(), word(ty)))
+                                .message(format!(
+                                    "a value under `enum` is {}, not {}",
+                                    item.noun(),
+                                    word(ty)
+                                ))
                                 .label(format!("not {}", word(ty))),
                         );
                     }
@@ -86,7 +91,8 @@ impl<'d> Checker<'d> {
                     .message(format!(
                         "the regular expression does not compile: {message}"
                     ))
-                    .label(message),
+                    .label(message)
+                    .help("the syntax is that of Rust's `regex`; `\\` before a sign makes it text"),
             );
         }
     }
@@ -154,79 +160,93 @@ pub(super) fn has_type(tree: &Tree, ty: Type) -> bool {
     }
 }
 
-/// Why a literal does not fit a field, as the end of a sentence.
-pub(super) fn misfit(tree: &Tree, field: &Field<'_>) -> Option<String> {
+/// Why a literal does not fit a field, as the end of a sentence, and where.
+pub(super) fn misfit(tree: &Tree, field: &Field<'_>) -> Option<(String, Span)> {
     if tree.value == Value::Null {
         return None;
     }
     if !has_type(tree, field.ty) {
-        return Some(format!("is {}, not {}", tree.noun(), word(field.ty)));
+        let reason = format!("is {}, not {}", tree.noun(), word(field.ty));
+        return Some((reason, tree.span));
     }
     let rules = lower::validation(&field.validation);
     breaks(tree, &rules, &field.validation)
 }
 
-fn breaks(tree: &Tree, rules: &graph::Validation, written: &Validation<'_>) -> Option<String> {
+fn breaks(
+    tree: &Tree,
+    rules: &graph::Validation,
+    written: &Validation<'_>,
+) -> Option<(String, Span)> {
+    let here = |reason: String| Some((reason, tree.span));
     if !rules.one_of.is_empty() && !rules.one_of.contains(&lower::literal(tree)) {
-        return Some("is not one of the values under `enum`".to_owned());
+        let allowed = written.rules.iter().find(|(rule, ..)| *rule == "enum");
+        let allowed = allowed.and_then(|(_, _, tree)| tree.items());
+        let values: Vec<String> = allowed
+            .unwrap_or_default()
+            .iter()
+            .map(|value| match value.as_str() {
+                Some(text) => format!("`{text}`"),
+                None => format!("`{}`", value.to_json()),
+            })
+            .collect();
+        return here(format!("is not one of {}", values.join(", ")));
     }
     match &tree.value {
         Value::Str(scalar) => {
             let length = scalar.text.chars().count() as u64;
             let pattern = rules.pattern.as_deref().map(regex::Regex::new);
-            if rules.min_length.is_some_and(|least| length < least) {
-                return Some("is shorter than `min_length`".to_owned());
+            if let Some(least) = rules.min_length.filter(|least| length < *least) {
+                return here(format!("is shorter than `min_length` ({least})"));
             }
-            if rules.max_length.is_some_and(|most| length > most) {
-                return Some("is longer than `max_length`".to_owned());
+            if let Some(most) = rules.max_length.filter(|most| length > *most) {
+                return here(format!("is longer than `max_length` ({most})"));
             }
             if let Some(Ok(pattern)) = pattern
                 && !pattern.is_match(&scalar.text)
             {
-                return Some("does not match `pattern`".to_owned());
+                return here(format!("does not match `{pattern}`"));
             }
         }
         Value::Int(_) | Value::Float(_) => {
             let value = number(tree)?;
-            if rules.min.is_some_and(|least| value < least) {
-                return Some("is less than `min`".to_owned());
+            if let Some(least) = rules.min.filter(|least| value < *least) {
+                return here(format!("is less than `min` ({least})"));
             }
-            if rules.max.is_some_and(|most| value > most) {
-                return Some("is greater than `max`".to_owned());
+            if let Some(most) = rules.max.filter(|most| value > *most) {
+                return here(format!("is greater than `max` ({most})"));
             }
         }
         Value::List(items) => {
             let length = items.len() as u64;
-            if rules.min_items.is_some_and(|least| length < least) {
-                return Some("has fewer than `min_items` items".to_owned());
+            if let Some(least) = rules.min_items.filter(|least| length < *least) {
+                return here(format!("has fewer than `min_items` ({least}) items"));
             }
-            if rules.max_items.is_some_and(|most| length > most) {
-                return Some("has more than `max_items` items".to_owned());
+            if let Some(most) = rules.max_items.filter(|most| length > *most) {
+                return here(format!("has more than `max_items` ({most}) items"));
             }
             if let Some(ty) = rules.item_type
                 && let Some(item) = items.iter().find(|item| !has_type(item, ty))
             {
-                return Some(format!(
-                    "has an item that is {}, not {}",
-                    item.noun(),
-                    word(ty)
-                ));
+                let reason = format!("has an item that is {}, not {}", item.noun(), word(ty));
+                return Some((reason, item.span));
             }
         }
         Value::Map(_) => {
             for key in rules.required_keys.iter() {
                 if tree.get(key).is_none() {
-                    return Some(format!("has no `{key}`"));
+                    return here(format!("has no `{key}`"));
                 }
             }
             for property in &written.properties {
                 let value = tree.get(&property.name.value);
                 match value.and_then(|value| misfit(value, property)) {
-                    Some(reason) => {
-                        return Some(format!("has `{}`, which {reason}", property.name.value));
+                    Some((reason, at)) => {
+                        let reason = format!("has `{}`, which {reason}", property.name.value);
+                        return Some((reason, at));
                     }
                     None if value.is_none() && property.required => {
-                        return Some(format!("has no `{}`", property.name.value));
+                        return here(format!("has no `{}`", property.name.value));
                     }
                     None => {}
                 }
@@ -287,7 +307,7 @@ pub(super) fn word(ty: Type) -> &'static str {
 /// Faults of literal arguments against declared fields: `(name, place, fault)`.
 pub(super) fn arguments<'a>(
     given: impl Iterator<Item = (&'a str, Span, &'a Tree)>,
-    declared: &[Field<'_>],
+    declared: &'a [Field<'_>],
     dialect: Dialect,
 ) -> Vec<ArgumentFault> {
     let mut faults = Vec::new();
@@ -295,10 +315,15 @@ pub(super) fn arguments<'a>(
     for (name, span, tree) in given {
         seen.push(name);
         match declared.iter().find(|field| field.name.value == *name) {
-            None => faults.push(ArgumentFault::Unknown(name.to_owned(), span)),
+            None => {
+                // A misspelt argument is not missing as well.
+                let names = declared.iter().map(|field| field.name.value.as_str());
+                seen.extend(suggest::nearest(name, names));
+                faults.push(ArgumentFault::Unknown(name.to_owned(), span));
+            }
             Some(field) if is_literal(tree, dialect) => {
-                if let Some(reason) = misfit(tree, field) {
-                    faults.push(ArgumentFault::Misfit(name.to_owned(), tree.span, reason));
+                if let Some((reason, at)) = misfit(tree, field) {
+                    faults.push(ArgumentFault::Misfit(name.to_owned(), at, reason));
                 }
             }
             Some(_) => {}

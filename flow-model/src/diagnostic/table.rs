@@ -111,14 +111,19 @@ impl Code {
         }
     }
 
-    /// The rule with this code, in any case, with or without the `F`.
+    /// The rule with this code, in any case, with or without the `F` and leading zeros.
     #[must_use]
     pub fn parse(text: &str) -> Option<Code> {
-        let digits = text.trim().trim_start_matches(['F', 'f']);
+        let text = text.trim();
+        let digits = text.strip_prefix(['F', 'f']).unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let number = digits.trim_start_matches('0');
         Code::ALL
             .iter()
             .copied()
-            .find(|code| code.as_str()[1..] == *digits)
+            .find(|code| code.as_str()[1..].trim_start_matches('0') == number)
     }
 }
 

@@ -228,6 +228,9 @@ fn plain(detail: &str) -> String {
 
 /// What somebody who thinks in JavaScript meant.
 fn hint(rest: &str) -> Option<&'static str> {
+    if rest.starts_with("==") && !rest.starts_with("===") {
+        return None;
+    }
     [
         ("&&", "write `and`"),
         ("||", "write `or`"),

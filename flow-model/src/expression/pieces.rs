@@ -243,6 +243,7 @@ struct Level {
 fn scan(text: &str, from: usize, close: Close, dialect: Dialect) -> Scan {
     let bytes = text.as_bytes();
     let js = dialect == Dialect::Js;
+    let mut crossed: Option<(usize, u8)> = None;
     let mut levels = vec![Level {
         bracket: 0,
         at: from,
@@ -365,6 +366,8 @@ fn scan(text: &str, from: usize, close: Close, dialect: Dialect) -> Scan {
             b')' | b']' | b'}' => {
                 if matches!((top, byte), (b'(', b')') | (b'[', b']') | (b'{', b'}')) {
                     nesting.close(&mut levels);
+                } else if crossed.is_none() && matches!(top, b'(' | b'[' | b'{') {
+                    crossed = levels.last().map(|level| (level.at, level.bracket));
                 }
                 at += 1;
                 operand = true;
@@ -435,16 +438,15 @@ fn scan(text: &str, from: usize, close: Close, dialect: Dialect) -> Scan {
     let bracket = bracket.filter(|_| end.is_some() || close == Close::End);
     let flaw = nesting.flaw.or(string).or_else(|| {
         bracket.map(|level| {
-            let length = if level.bracket == b'$' { 2 } else { 1 };
-            let bracket = if level.bracket == b'$' {
+            // The first one that another's end crossed is the one that was forgotten.
+            let (at, bracket) = crossed.unwrap_or((level.at, level.bracket));
+            let length = if bracket == b'$' { 2 } else { 1 };
+            let bracket = if bracket == b'$' {
                 '{'
             } else {
-                level.bracket as char
+                bracket as char
             };
-            Flaw::Bracket(
-                level.at..level.at + length.min(text.len() - level.at),
-                bracket,
-            )
+            Flaw::Bracket(at..at + length.min(text.len() - at), bracket)
         })
     });
     Scan {

@@ -40,6 +40,7 @@ impl Record {
     pub fn noun(&self) -> String {
         match self.find("id") {
             Some(_) => format!("{} step", self.name),
+            None if self.name == "computed" => "computed field".to_owned(),
             None => self.name.to_owned(),
         }
     }

@@ -86,6 +86,7 @@ pub struct Source {
     text: String,
     line_starts: Vec<usize>,
     origin: Origin,
+    title: Option<String>,
 }
 
 /// How a source came to be.
@@ -145,7 +146,15 @@ impl Source {
             text,
             line_starts,
             origin,
+            title: None,
         }
+    }
+
+    /// The same, found by another name than its file's: `a:b` for `a/b.yaml`.
+    #[must_use]
+    pub fn titled(mut self, name: impl Into<String>) -> Self {
+        self.title = Some(name.into());
+        self
     }
 
     /// What findings call it.
@@ -166,14 +175,27 @@ impl Source {
         self.origin
     }
 
-    /// The name of the file without directories and extension: a workflow's name when it has none.
+    /// What it is found by, else the name of the file without directories and extension: a
+    /// workflow's name when it has none.
     #[must_use]
     pub fn stem(&self) -> &str {
+        if let Some(title) = &self.title {
+            return title;
+        }
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
         match file.rsplit_once('.') {
             Some((stem, "yaml" | "yml" | "json")) => stem,
             _ => file,
         }
+    }
+
+    /// The text as a tree.
+    ///
+    /// # Errors
+    ///
+    /// The one finding that stopped the reading.
+    pub fn tree(&self) -> Result<Tree, Box<Diagnostic>> {
+        parse(self, FileId(0)).map_err(Box::new)
     }
 
     /// The line and column of a byte.
@@ -352,10 +374,7 @@ pub(crate) fn parse(source: &Source, file: FileId) -> Result<Tree, Diagnostic> {
     if text.len() > MAX_BYTES {
         let whole = Span::new(file, 0..0);
         return Err(Diagnostic::new(Code::TooLarge, whole)
-            .message(format!(
-                "the definition has {} bytes; at most {MAX_BYTES} are read",
-                text.len()
-            ))
+            .message(format!("the definition has more than {MAX_BYTES} bytes"))
             .help("split it: move tasks into files of their own and list them under `imports`"));
     }
     // A text that is JSON throughout is read as JSON, whose tabs and surrogate pairs YAML refuses.

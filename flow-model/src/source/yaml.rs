@@ -222,17 +222,68 @@ impl Builder<'_> {
         let line_start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = &self.text[line_start..];
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-        if let Some(tab) = line[..indent].find('\t') {
-            let tab = line_start + tab;
+        let indenting = line[..indent].find('\t').map(|tab| line_start + tab);
+        let later = || {
+            error
+                .info()
+                .contains("tab")
+                .then(|| Some(at + rest.find('\t')?))
+        };
+        if let Some(tab) = indenting.or_else(|| later().flatten()) {
             return Diagnostic::new(Code::Syntax, Span::new(self.file, tab..tab + 1))
                 .message("a tab indents this line")
                 .label("YAML indents with spaces only")
                 .help("replace the tab with spaces");
         }
-        Diagnostic::new(Code::Syntax, Span::new(self.file, at..at + width))
-            .message(format!("this is not YAML: {}", error.info()))
-            .help("check the indentation and the quotes up to here")
+        let here = Span::new(self.file, at..at + width);
+        // The scanner reads ahead of the events, and has a limit of its own.
+        if error.info() == "recursion limit exceeded" {
+            return too_deep(here);
+        }
+        let (message, help) = explain(error.info(), rest);
+        Diagnostic::new(Code::Syntax, here)
+            .message(message)
+            .help(help)
     }
+}
+
+/// What the parser's words mean for somebody who writes a definition, and what to do.
+fn explain(said: &str, rest: &str) -> (String, String) {
+    let first = rest.chars().next();
+    match first {
+        Some(sign @ ('@' | '`' | '%')) if said.contains("unexpected character") => {
+            return (
+                match sign {
+                    '`' => "a value cannot start with a back-quote".to_owned(),
+                    _ => format!("a value cannot start with `{sign}`"),
+                },
+                "put it in quotes".to_owned(),
+            );
+        }
+        Some(':') if said.contains("mapping values are not allowed") => {
+            return (
+                "a `:` stands inside a text without quotes".to_owned(),
+                "put the text in quotes, or the key on a line of its own".to_owned(),
+            );
+        }
+        None => {
+            return (
+                format!("the text ends too early: {said}"),
+                "close the bracket or the quote that is still open".to_owned(),
+            );
+        }
+        _ => {}
+    }
+    let help = if said.contains("flow") {
+        "close the `[` or `{` that is still open above"
+    } else if said.contains("quoted scalar") {
+        "close this quote, and indent every line of the text"
+    } else if said.contains("unknown anchor") {
+        "name it with `&` before it is used; a text that starts with `*` needs quotes"
+    } else {
+        "check the indentation and the quotes up to here"
+    };
+    (format!("this is not YAML: {said}"), help.to_owned())
 }
 
 /// Keys and values of a tree, and bytes of its texts.
@@ -260,9 +311,14 @@ fn key(tree: Tree, text: &str) -> Result<Spanned<String>, Diagnostic> {
             text.get(span.range()).unwrap_or_default().to_owned()
         }
         Value::List(_) | Value::Map(_) => {
+            let braces = text[..span.start as usize].ends_with('{');
             return Err(Diagnostic::new(Code::Syntax, span)
                 .message("a list or map cannot be a key")
-                .help("a template that starts a value needs quotes: `\"{{ … }}\"`"));
+                .help(if braces {
+                    "a template that starts a value needs quotes: `\"{{ … }}\"`"
+                } else {
+                    "a key is a text"
+                }));
         }
     };
     Ok(Spanned { value, span })

@@ -105,7 +105,19 @@ pub fn check_parameters(tool: &Tool, params: &[(&str, Known<'_>)]) -> Vec<Parame
     for rule in tool.rules {
         check.rule(*rule);
     }
-    check.faults
+    let mut faults = check.faults;
+    // A misspelt parameter is not missing as well.
+    let meant: Vec<String> = faults
+        .iter()
+        .filter_map(|fault| match &fault.kind {
+            FaultKind::Unknown { suggestion } => suggestion.clone(),
+            _ => None,
+        })
+        .collect();
+    faults.retain(|fault| {
+        !matches!(fault.kind, FaultKind::Missing) || !meant.contains(&fault.parameter)
+    });
+    faults
 }
 
 struct Check<'a> {

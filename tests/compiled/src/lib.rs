@@ -3,7 +3,7 @@
 #![deny(warnings, missing_docs)]
 
 use flow::Outcome;
-use flow::graph::{Body, Graph};
+use flow::graph::{Body, Graph, Task};
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +40,11 @@ pub struct Machine {
     pub completes: fn(usize, Outcome) -> bool,
     /// Whether it may be the last one.
     pub is_final: fn(usize) -> bool,
+}
+
+/// A task of a graph.
+fn task(graph: &Graph, index: usize) -> Option<&Task> {
+    graph.tasks.get(index)
 }
 
 /// The [`Machine`] of a generated module.

@@ -110,10 +110,22 @@ fn fault(text: &str, message: &str, span: Option<(u32, u32)>, help: Option<&str>
         }
     };
     let fault = Fault::syntax(message.replace("`EOF`", "the end"), start..end);
-    match help {
+    match help.or_else(|| hint(found)) {
         Some(help) => fault.with_help(help),
         None => fault,
     }
+}
+
+/// What somebody who thinks in Jinja meant.
+fn hint(found: &str) -> Option<&'static str> {
+    Some(match found {
+        "and" => "write `&&`",
+        "or" => "write `||`",
+        "not" => "write `!`",
+        "if" | "else" => "write `condition ? a : b`",
+        "is" => "write `===`, or `!== undefined`",
+        _ => return None,
+    })
 }
 
 /// Collects names scope by scope. A scope's names are only known at its end, because functions

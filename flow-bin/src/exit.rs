@@ -1,0 +1,81 @@
+//! How the program ends.
+
+use std::io;
+use std::process::ExitCode;
+
+use flow_runtime::library;
+
+use crate::output::Output;
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It was done.
+    Done,
+    /// It could not be done.
+    Failed,
+    /// What was asked for cannot be meant: a file that is not there, a name nobody knows.
+    Usage,
+    /// The definition has errors.
+    Invalid,
+    /// Whoever read the output has gone; as a shell reports a program that the signal ended.
+    Unheard,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Invalid => 3,
+            Exit::Unheard => 141,
+        })
+    }
+}
+
+/// Something asked for that cannot be meant, with what to do instead.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Usage {
+    message: String,
+    help: Option<String>,
+}
+
+impl Usage {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Usage {
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Says why nothing came of it.
+pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
+    let broken = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe);
+    if broken {
+        return Exit::Unheard;
+    }
+    // What was done before comes first.
+    let _ = output.flush();
+    output.error(&format!("{error:#}"));
+    if let Some(usage) = error.downcast_ref::<Usage>() {
+        if let Some(help) = &usage.help {
+            output.help(help);
+        }
+        return Exit::Usage;
+    }
+    if error.is::<library::Error>() {
+        return Exit::Usage;
+    }
+    Exit::Failed
+}

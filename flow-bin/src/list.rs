@@ -1,0 +1,282 @@
+//! `flow list`: the workflows that can be found by name.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use flow_model::graph::{Field, Graph, Type};
+use flow_runtime::library::{Catalogue, Entry, Library, Place, Project, Workflow};
+use serde_json::{Value, json};
+
+use crate::cli::{ListArguments, ListFormat};
+use crate::exit::{Exit, Usage};
+use crate::files;
+use crate::output::{Cell, Output, Paint, plain, table};
+use crate::target;
+
+mod yaml;
+
+pub(crate) fn run(arguments: &ListArguments, output: &mut Output) -> Result<Exit> {
+    let library = match &arguments.directory {
+        Some(directory) => of(directory)?,
+        None => target::library()?,
+    };
+    let mut catalogue = library.catalogue();
+    if let Some(directory) = &arguments.directory
+        && library.project().is_none()
+    {
+        only_definitions(&mut catalogue, directory);
+    }
+    if let Some(source) = arguments.source {
+        let place = Place::from(source);
+        catalogue.workflows.retain(|it| it.entry.place == place);
+        catalogue.shadowed.retain(|it| it.place == place);
+        catalogue.refused.retain(|it| it.place == place);
+    }
+    match arguments.format {
+        ListFormat::Json => output.line(format_args!("{:#}", as_json(&catalogue)))?,
+        ListFormat::Yaml => output.print(yaml::write(&as_json(&catalogue)))?,
+        ListFormat::Table if arguments.verbose => verbose(&catalogue, output)?,
+        ListFormat::Table => brief(&catalogue, output)?,
+    }
+    output.flush()?;
+    asides(&catalogue, &library, arguments, output);
+    Ok(Exit::Done)
+}
+
+/// A directory's library: a project's, or the definitions in it.
+fn of(directory: &Path) -> Result<Library> {
+    if !directory.is_dir() {
+        let usage = if directory.exists() {
+            let help = "`flow check` and `flow graph` take files";
+            Usage::new(format!("`{}` is not a directory", directory.display())).help(help)
+        } else {
+            Usage::new(format!("there is no directory `{}`", directory.display()))
+        };
+        return Err(usage.into());
+    }
+    Ok(match Project::at(directory)? {
+        Some(project) => Library::empty().with_project(project),
+        None => Library::empty().with_directory(Place::Project, directory.to_owned()),
+    })
+}
+
+/// Leaves out what stands in any directory and is no definition.
+fn only_definitions(catalogue: &mut Catalogue, directory: &Path) {
+    let found = files::definitions(directory, &Library::empty());
+    let known: HashSet<&Path> = found.files.iter().map(PathBuf::as_path).collect();
+    let is_known = |path: Option<&Path>| path.is_none_or(|path| known.contains(path));
+    catalogue.workflows.retain(|it| is_known(it.entry.file()));
+    catalogue.shadowed.retain(|it| is_known(it.file()));
+    catalogue.refused.retain(|it| is_known(Some(&it.path)));
+}
+
+fn as_json(catalogue: &Catalogue) -> Value {
+    let workflows: Vec<Value> = catalogue.workflows.iter().map(one_json).collect();
+    let shadowed: Vec<Value> = catalogue
+        .shadowed
+        .iter()
+        .map(|entry| {
+            json!({
+                "name": entry.name,
+                "source": entry.place.word(),
+                "file": entry.file().map(|path| target::shown(path).display().to_string()),
+            })
+        })
+        .collect();
+    json!({ "workflows": workflows, "shadowed": shadowed })
+}
+
+fn one_json(workflow: &Workflow) -> Value {
+    let Workflow { entry, definition } = workflow;
+    let graph = definition.as_ref().ok();
+    let fields = graph.map(|graph| parameters(graph)).unwrap_or_default();
+    json!({
+        "name": entry.name,
+        "description": graph.and_then(|graph| graph.description.as_deref()),
+        "version": graph.and_then(|graph| graph.version.as_deref()),
+        "source": entry.place.word(),
+        "file": entry.file().map(|path| target::shown(path).display().to_string()),
+        "parameters": fields.iter().map(parameter).collect::<Vec<_>>(),
+        "error": definition.as_ref().err().map(ToString::to_string),
+    })
+}
+
+fn parameter(field: &Field) -> Value {
+    // A secret's default is a secret.
+    let default = field.default.as_ref().filter(|_| !field.secret);
+    json!({
+        "name": field.name,
+        "type": word(field.ty),
+        "required": field.required,
+        "default": default.map(Value::from),
+        "description": field.description,
+    })
+}
+
+fn parameters(graph: &Graph) -> &[Field] {
+    graph.inputs.as_deref().unwrap_or_default()
+}
+
+fn word(ty: Type) -> &'static str {
+    match ty {
+        Type::Any => "any",
+        Type::String => "string",
+        Type::Number => "number",
+        Type::Integer => "integer",
+        Type::Boolean => "boolean",
+        Type::Array => "array",
+        Type::Object => "object",
+    }
+}
+
+/// A line a workflow.
+fn brief(catalogue: &Catalogue, output: &mut Output) -> Result<()> {
+    if catalogue.workflows.is_empty() {
+        return Ok(());
+    }
+    let heading = |text| Cell::new(text, Paint::dim);
+    let mut rows = vec![vec![
+        heading("NAME"),
+        heading("SOURCE"),
+        heading("PARAMETERS"),
+        heading("DESCRIPTION"),
+    ]];
+    rows.extend(catalogue.workflows.iter().map(|workflow| {
+        let entry = &workflow.entry;
+        let mut row = vec![
+            Cell::new(&entry.name, Paint::bold),
+            Cell::new(entry.place.word(), Paint::cyan),
+        ];
+        match &workflow.definition {
+            Ok(graph) => {
+                let names: Vec<String> = parameters(graph).iter().map(signature).collect();
+                row.push(Cell::new(&names.join(" "), plain));
+                row.push(Cell::new(graph.description.as_deref().unwrap_or(""), plain));
+            }
+            Err(fault) => {
+                row.push(Cell::new("", plain));
+                row.push(Cell::new(&format!("error: {fault}"), Paint::red));
+            }
+        }
+        row
+    }));
+    let text = table(&rows, output.paint, output.width());
+    output.print(text)?;
+    Ok(())
+}
+
+/// A parameter as in a usage line: in brackets when it need not be given.
+fn signature(field: &Field) -> String {
+    if field.required {
+        field.name.to_string()
+    } else {
+        format!("[{}]", field.name)
+    }
+}
+
+/// A paragraph a workflow.
+fn verbose(catalogue: &Catalogue, output: &mut Output) -> Result<()> {
+    let paint = output.paint;
+    for (index, workflow) in catalogue.workflows.iter().enumerate() {
+        if index > 0 {
+            output.line("")?;
+        }
+        let title = Cell::new(&workflow.entry.name, Paint::bold);
+        let origin = Cell::new(&origin(&workflow.entry), Paint::dim);
+        output.print(table(&[vec![title, origin]], paint, None))?;
+        let mut rows = Vec::new();
+        match &workflow.definition {
+            Ok(graph) => {
+                if let Some(description) = &graph.description {
+                    for line in description.lines().map(str::trim) {
+                        let line = Cell::new(line, plain);
+                        output.print(format_args!("  {}", table(&[vec![line]], paint, None)))?;
+                    }
+                }
+                rows.extend(parameters(graph).iter().map(described));
+            }
+            Err(fault) => {
+                let fault = Cell::new(&format!("error: {fault}"), Paint::red);
+                output.print(format_args!("  {}", table(&[vec![fault]], paint, None)))?;
+            }
+        }
+        let width = output.width().map(|width| width.saturating_sub(4));
+        for line in table(&rows, paint, width).lines() {
+            output.line(format_args!("    {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn origin(entry: &Entry) -> String {
+    match entry.file() {
+        Some(path) => format!("{}, {}", entry.place.word(), target::shown(path).display()),
+        None => entry.place.word().to_owned(),
+    }
+}
+
+fn described(field: &Field) -> Vec<Cell> {
+    let need = match &field.default {
+        _ if field.required => "required".to_owned(),
+        Some(_) if field.secret => "has a default".to_owned(),
+        Some(default) => format!("default {}", Value::from(default)),
+        None => "optional".to_owned(),
+    };
+    vec![
+        Cell::new(&field.name, Paint::cyan),
+        Cell::new(word(field.ty), plain),
+        Cell::new(&need, plain),
+        Cell::new(field.description.as_deref().unwrap_or(""), Paint::dim),
+    ]
+}
+
+/// What a person should know beyond the list.
+fn asides(
+    catalogue: &Catalogue,
+    library: &Library,
+    arguments: &ListArguments,
+    output: &mut Output,
+) {
+    for entry in &catalogue.shadowed {
+        let path = entry.file().map_or_else(
+            || "a built-in".into(),
+            |path| target::shown(path).display().to_string(),
+        );
+        let name = &entry.name;
+        output.warning(&format!(
+            "{path} is not found by `{name}`: another `{name}` stands before it"
+        ));
+    }
+    for refused in &catalogue.refused {
+        let path = target::shown(&refused.path);
+        output.warning(&format!(
+            "{} is left out: {}",
+            path.display(),
+            refused.reason
+        ));
+    }
+    let project = library.project().map(Project::directories);
+    // The first is where workflows are by custom; the others were asked for.
+    for directory in project.unwrap_or_default().iter().skip(1) {
+        if !directory.is_dir() {
+            let path = target::shown(directory);
+            output.warning(&format!(
+                "flow.toml lists `{}`, which is not a directory",
+                path.display()
+            ));
+        }
+    }
+    if catalogue.workflows.is_empty() {
+        let looked: Vec<String> = library
+            .directories()
+            .filter(|(place, _)| arguments.source.is_none_or(|it| Place::from(it) == *place))
+            .map(|(_, directory)| target::shown(directory).display().to_string())
+            .collect();
+        if looked.is_empty() {
+            output.tell("no workflows");
+        } else {
+            output.tell(format_args!("no workflows in {}", looked.join(", ")));
+        }
+    }
+}

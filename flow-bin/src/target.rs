@@ -1,0 +1,119 @@
+//! What a person means by a workflow or a file.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flow_model::Compiled;
+use flow_model::suggest::nearest_or_part;
+use flow_runtime::library::{Bytes, EXTENSIONS, Entry, Error, Library, Location};
+
+use crate::exit::Usage;
+
+/// What findings call standard input.
+const STDIN: &str = "<stdin>";
+
+/// The library around the current directory.
+pub(crate) fn library() -> Result<Library> {
+    Ok(Library::around(&current()?)?)
+}
+
+pub(crate) fn current() -> Result<PathBuf> {
+    env::current_dir().context("the current directory cannot be told")
+}
+
+/// A path as people like to read it: from the current directory, when it is below that.
+pub(crate) fn shown(path: &Path) -> PathBuf {
+    let current = env::current_dir().unwrap_or_default();
+    let below = path
+        .strip_prefix(current)
+        .or_else(|_| path.strip_prefix("."));
+    match below {
+        Ok(below) if below.as_os_str().is_empty() => PathBuf::from("."),
+        Ok(below) => below.to_owned(),
+        Err(_) => path.to_owned(),
+    }
+}
+
+/// Compiles a workflow of the library; findings call its file as people like to read it.
+pub(crate) fn entry(library: &Library, entry: &Entry) -> Result<Compiled, Error> {
+    let mut entry = entry.clone();
+    if let Location::File(path) = &mut entry.location {
+        *path = shown(path);
+    }
+    library.compile(&entry)
+}
+
+/// Compiles what stands on standard input.
+pub(crate) fn stdin(library: &Library) -> Result<Compiled> {
+    let bytes = Bytes::take(io::stdin().lock()).context("standard input cannot be read")?;
+    Ok(library.compile_bytes(STDIN, bytes, &current()?))
+}
+
+/// Compiles a file, or says which one was probably meant.
+pub(crate) fn file(library: &Library, path: &Path) -> Result<Compiled> {
+    match library.compile_file(path) {
+        Ok(compiled) => Ok(compiled),
+        Err(Error::Missing { .. }) => Err(missing(path).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Compiles what a name, a path or `-` stands for.
+pub(crate) fn any(library: &Library, asked: &str) -> Result<Compiled> {
+    if asked == "-" {
+        return stdin(library);
+    }
+    let path = Path::new(asked);
+    let extension = path.extension().unwrap_or_default();
+    let is_path = asked.contains(['/', '\\']) || EXTENSIONS.iter().any(|known| extension == *known);
+    if is_path {
+        return file(library, path);
+    }
+    if let Some(found) = library.get(asked)? {
+        return Ok(entry(library, &found)?);
+    }
+    if path.is_file() {
+        return file(library, path);
+    }
+    let names: Vec<String> = library.list().entries.into_iter().map(|e| e.name).collect();
+    let usage = Usage::new(format!("there is no workflow or file `{asked}`"));
+    Err(match near(asked, &names) {
+        Some(near) => usage.help(format!("did you mean `{near}`?")),
+        None => usage.help("`flow list` shows the workflows that can be found from here"),
+    }
+    .into())
+}
+
+/// That a file is not there, with the one that was probably meant.
+pub(crate) fn missing(path: &Path) -> Usage {
+    let usage = Usage::new(format!("there is no file `{}`", path.display()));
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let directory = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    match near(&wanted, &names) {
+        Some(near) => usage.help(format!("did you mean `{}`?", parent.join(near).display())),
+        None => usage,
+    }
+}
+
+/// The name that was probably meant: alike, or the last part of one.
+fn near<'n>(wanted: &str, names: &'n [String]) -> Option<&'n str> {
+    nearest_or_part(wanted, names.iter().map(String::as_str)).or_else(|| {
+        let mut names = names.iter().map(String::as_str);
+        names.find(|name| name.split([':', '.']).any(|part| part == wanted))
+    })
+}

@@ -1,0 +1,118 @@
+//! The project around a directory, and what its `flow.toml` says.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use super::{Error, read};
+
+/// The file with a project's settings.
+const SETTINGS: &str = "flow.toml";
+/// The directory that makes a directory a project.
+const MARK: &str = ".flow";
+
+/// A directory with `.flow/` or `flow.toml` in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+    directories: Vec<PathBuf>,
+}
+
+impl Project {
+    /// The nearest project at or above a directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Settings`] when its `flow.toml` cannot be read.
+    pub fn around(directory: &Path) -> Result<Option<Self>, Error> {
+        for root in directory.ancestors() {
+            if let Some(project) = Self::at(root)? {
+                return Ok(Some(project));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The project whose root a directory is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Settings`] when its `flow.toml` cannot be read.
+    pub fn at(root: &Path) -> Result<Option<Self>, Error> {
+        let settings = root.join(SETTINGS);
+        let has_settings = settings.is_file();
+        if !has_settings && !root.join(MARK).is_dir() {
+            return Ok(None);
+        }
+        let mut directories = vec![root.join(MARK).join("workflows")];
+        if has_settings {
+            for directory in listed(&settings)? {
+                directories.push(root.join(directory));
+            }
+        }
+        Ok(Some(Project {
+            root: root.to_owned(),
+            directories,
+        }))
+    }
+
+    /// The directory that makes the project.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directories with its workflows, in the order in which names are looked for.
+    #[must_use]
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+}
+
+/// Whether a directory is a project's root, whatever its settings say.
+pub(crate) fn is_root(directory: &Path) -> bool {
+    directory.join(SETTINGS).is_file() || directory.join(MARK).is_dir()
+}
+
+/// The directories under `workflows` of the settings.
+fn listed(path: &Path) -> Result<Vec<String>, Error> {
+    let wrong = |reason: String| Error::Settings {
+        path: path.to_owned(),
+        reason,
+    };
+    let bytes = read(path)?;
+    let text = bytes.lossy();
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = text.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
+        wrong(format!("line {line}: {}", error.message()))
+    })?;
+    let Some(value) = table.get("workflows") else {
+        return Ok(Vec::new());
+    };
+    let directories = value.as_array().and_then(|items| {
+        let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+        texts.collect::<Option<Vec<_>>>()
+    });
+    directories.ok_or_else(|| {
+        wrong("`workflows` is a list of directories, such as `workflows = [\"flows\"]`".to_owned())
+    })
+}
+
+/// The user's directory: `$FLOW_CONFIG_DIR`, else `$XDG_CONFIG_HOME/flow`, else `~/.config/flow`.
+#[must_use]
+pub fn user_directory() -> Option<PathBuf> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(directory) = variable("FLOW_CONFIG_DIR") {
+        return Some(PathBuf::from(directory));
+    }
+    // A relative path here is to be ignored, says the XDG specification.
+    let base = variable("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(env::home_dir()?.join(".config")))?;
+    Some(base.join("flow"))
+}
