@@ -53,6 +53,7 @@
 ///   end
 ///   n_8 -. each item .-> task0
 /// ```
+#[allow(clippy::module_inception, reason = "the names are the definition's")]
 pub mod odd_names_of_things {
     use ::flow::__private::*;
     /// What a run gives: anything.

@@ -20,6 +20,7 @@
 ///   n_3 --> n_end
 ///   n_4 --> n_end
 /// ```
+#[allow(clippy::module_inception, reason = "the names are the definition's")]
 pub mod order {
     use ::flow::__private::*;
     /// What a run of `order` is given.
