@@ -22,7 +22,7 @@ pub struct Compiled {
     pub sources: Sources,
     /// What was found, in document order.
     pub findings: Vec<Diagnostic>,
-    graph: Option<Graph>,
+    draft: Option<Graph>,
 }
 
 impl Compiled {
@@ -32,20 +32,30 @@ impl Compiled {
         Compiled {
             sources: Sources(vec![source]),
             findings: vec![finding],
-            graph: None,
+            draft: None,
         }
     }
 
     /// The graph, unless something found is an error.
     #[must_use]
     pub fn graph(&self) -> Option<&Graph> {
-        self.graph.as_ref()
+        self.draft.as_ref().filter(|_| self.is_ok())
     }
 
     /// The graph, unless something found is an error.
     #[must_use]
     pub fn into_graph(self) -> Option<Graph> {
-        self.graph
+        match self.is_ok() {
+            true => self.draft,
+            false => None,
+        }
+    }
+
+    /// The graph as far as it could be made, errors or not: for an editor, or for a skeleton of
+    /// generated code. What is in error may be left out of it.
+    #[must_use]
+    pub fn draft(&self) -> Option<&Graph> {
+        self.draft.as_ref()
     }
 
     /// Whether nothing found is an error.
@@ -58,9 +68,6 @@ impl Compiled {
     pub fn strict(&mut self) {
         for finding in &mut self.findings {
             finding.severity = Severity::Error;
-        }
-        if !self.is_ok() {
-            self.graph = None;
         }
     }
 }
@@ -126,15 +133,11 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
     }
     findings.sort_by_key(|finding| (finding.span.file, finding.span.start, finding.code));
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
-    let mut compiled = Compiled {
+    Compiled {
         sources: Sources(sources),
         findings,
-        graph: None,
-    };
-    if compiled.is_ok() {
-        compiled.graph = graph;
+        draft: graph,
     }
-    compiled
 }
 
 /// A definition and its imports while they are loaded.
