@@ -9,7 +9,7 @@ use crate::expression::Dialect;
 use crate::graph::Graph;
 use crate::loader::Loader;
 use crate::read;
-use crate::source::{self, FileId, Source, Span, Spanned, Tree, Value};
+use crate::source::{self, Entry, FileId, Source, Span, Spanned, Tree, Value};
 use crate::structure::{self, Lost};
 
 /// How deep imports may be nested, and how many files there may be in all.
@@ -22,7 +22,7 @@ pub struct Compiled {
     pub sources: Sources,
     /// What was found, in document order.
     pub findings: Vec<Diagnostic>,
-    graph: Option<Graph>,
+    draft: Option<Graph>,
 }
 
 impl Compiled {
@@ -32,20 +32,30 @@ impl Compiled {
         Compiled {
             sources: Sources(vec![source]),
             findings: vec![finding],
-            graph: None,
+            draft: None,
         }
     }
 
     /// The graph, unless something found is an error.
     #[must_use]
     pub fn graph(&self) -> Option<&Graph> {
-        self.graph.as_ref()
+        self.draft.as_ref().filter(|_| self.is_ok())
     }
 
     /// The graph, unless something found is an error.
     #[must_use]
     pub fn into_graph(self) -> Option<Graph> {
-        self.graph
+        match self.is_ok() {
+            true => self.draft,
+            false => None,
+        }
+    }
+
+    /// The graph as far as it could be made, errors or not: for an editor, or for a skeleton of
+    /// generated code. What is in error may be left out of it.
+    #[must_use]
+    pub fn draft(&self) -> Option<&Graph> {
+        self.draft.as_ref()
     }
 
     /// Whether nothing found is an error.
@@ -58,9 +68,6 @@ impl Compiled {
     pub fn strict(&mut self) {
         for finding in &mut self.findings {
             finding.severity = Severity::Error;
-        }
-        if !self.is_ok() {
-            self.graph = None;
         }
     }
 }
@@ -126,15 +133,11 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
     }
     findings.sort_by_key(|finding| (finding.span.file, finding.span.start, finding.code));
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
-    let mut compiled = Compiled {
+    Compiled {
         sources: Sources(sources),
         findings,
-        graph: None,
-    };
-    if compiled.is_ok() {
-        compiled.graph = graph;
+        draft: graph,
     }
-    compiled
 }
 
 /// A definition and its imports while they are loaded.
@@ -177,7 +180,7 @@ impl Units<'_> {
         self.lost.append(found.lost);
         self.findings.extend(found.findings);
         let imports = read::imports(&tree);
-        if structure::unwrap_document(&tree).entries().is_none() {
+        if structure::unwrap_document(&tree).entries().is_none() || found.oversized {
             self.dialects.pop();
             return;
         }
@@ -282,10 +285,9 @@ fn path_to(tree: &Tree, span: Span) -> String {
     loop {
         match &here.value {
             Value::Map(entries) => {
-                let found = entries
-                    .iter()
-                    .find(|entry| inside(entry.key.span) || inside(entry.value.span));
-                let Some(entry) = found else {
+                let holds = |entry: &Entry| inside(entry.key.span) || inside(entry.value.span);
+                let behind = |entry: &Entry| entry.key.span.start > span.start;
+                let Some(entry) = find(entries, behind, holds).map(|at| &entries[at]) else {
                     return path;
                 };
                 if !path.is_empty() {
@@ -295,8 +297,9 @@ fn path_to(tree: &Tree, span: Span) -> String {
                 here = &entry.value;
             }
             Value::List(items) => {
-                let found = items.iter().position(|item| inside(item.span));
-                let Some(index) = found else {
+                let holds = |item: &Tree| inside(item.span);
+                let behind = |item: &Tree| item.span.start > span.start;
+                let Some(index) = find(items, behind, holds) else {
                     return path;
                 };
                 path.push_str(&format!("[{index}]"));
@@ -307,4 +310,18 @@ fn path_to(tree: &Tree, span: Span) -> String {
             }
         }
     }
+}
+
+/// The member that holds a place: the last one that is not behind it, as a rule. What an alias
+/// brought stands elsewhere, so that the order does not tell.
+fn find<T>(
+    members: &[T],
+    behind: impl Fn(&T) -> bool,
+    holds: impl Fn(&T) -> bool,
+) -> Option<usize> {
+    let near = members
+        .partition_point(|member| !behind(member))
+        .checked_sub(1);
+    near.filter(|at| holds(&members[*at]))
+        .or_else(|| members.iter().position(holds))
 }

@@ -22,5 +22,6 @@ pub mod source;
 mod structure;
 pub mod suggest;
 pub mod tools;
+pub mod value;
 
 pub use compile::{Compiled, compile};

@@ -660,7 +660,7 @@ impl Reader<'_> {
         };
         let delay = fields.own("retry_delay").and_then(number).unwrap_or(0.0);
         (again > 0).then_some(Retry {
-            attempts: again + 1,
+            attempts: again.saturating_add(1),
             delay: delay / 1000.0,
             backoff: 1.0,
             max_delay: None,

@@ -16,6 +16,8 @@ pub(crate) struct Structure {
     pub(crate) findings: Vec<Diagnostic>,
     /// What the findings made unreadable.
     pub(crate) lost: Lost,
+    /// Far more is declared than a definition may have: the rest of its faults can wait.
+    pub(crate) oversized: bool,
     /// A word of the JavaScript dialect's documents is used.
     pub(crate) speaks_js: bool,
 }
@@ -285,7 +287,7 @@ impl Pass<'_> {
                 self.speaks(name);
                 continue;
             }
-            self.spelling(&entry.key, key, record);
+            self.spelling(entry, key, record);
             self.value(&entry.value, key.ty, name, entry.key.span);
         }
         for key in record.all_keys().filter(|key| key.required) {
@@ -510,8 +512,20 @@ impl Pass<'_> {
         self.out.lost.text(text);
     }
 
-    fn spelling(&mut self, key: &Spanned<String>, found: &'static Key, record: &'static Record) {
+    fn spelling(&mut self, entry: &Entry, found: &'static Key, record: &'static Record) {
+        let key = &entry.key;
         self.speaks(found.name);
+        // Tiers and types of fields are said in these forms only.
+        let only_form = match found.name {
+            "default_state" => entry.value.get("state").is_some(),
+            "state_schema" => {
+                entry.value.get("raw").is_some() || entry.value.get("state").is_some()
+            }
+            _ => false,
+        };
+        if only_form {
+            return;
+        }
         let new = match found.instead {
             Instead::Canonical => return,
             Instead::Name(new) | Instead::Form(new) => new,
@@ -699,6 +713,7 @@ impl Pass<'_> {
     }
 
     fn too_many(&mut self, count: usize, max: usize, span: Span, what: &str) {
+        self.out.oversized |= count > max.max(MAX_STEPS);
         self.report(Diagnostic::new(Code::OutOfLimits, span).message(format!(
             "{what} has {count} entries; at most {max} are allowed"
         )));
@@ -720,12 +735,18 @@ impl Pass<'_> {
                     self.duplicates_below(&entry.value);
                 }
             }
+            Value::Float(number) if !number.is_finite() => self.report(
+                Diagnostic::new(Code::OutOfLimits, tree.span)
+                    .message(format!("{number} is not a number that JSON has"))
+                    .help("write it as text, or use a finite number"),
+            ),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
         }
     }
 
     fn step(&mut self, entries: &[Entry], at: Span, action: bool) {
         self.steps += 1;
+        self.out.oversized |= self.steps > 2 * MAX_STEPS;
         if self.steps == MAX_STEPS + 1 {
             self.report(
                 Diagnostic::new(Code::OutOfLimits, at)
@@ -1117,5 +1138,18 @@ fn lower_first(text: &str) -> String {
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::loader::NoLoader;
+    use crate::source::Source;
+
+    #[test]
+    fn a_required_key_of_another_form_is_given_by_itself() {
+        let text = "steps:\n  - {type: mcp_call, mcp: {method: lint, params: {deep: true}}}\n";
+        let compiled = crate::compile(Source::new("lint.yaml", text), &NoLoader);
+        assert!(compiled.is_ok(), "{:?}", compiled.findings);
     }
 }

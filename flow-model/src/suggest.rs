@@ -16,21 +16,31 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if wanted.is_empty() || wanted.len() > LONGEST {
         return None;
     }
-    let allowed = (wanted.len() / 3).max(1);
-    let mut best: Option<(usize, &str)> = None;
-    for candidate in candidates {
-        let letters: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
+    let mut allowed = (wanted.len() / 3).max(1);
+    let mut best = None;
+    let mut letters: Vec<char> = Vec::new();
+    let mut rows = Rows::default();
+    for candidate in candidates.into_iter().take(MOST) {
+        letters.clear();
+        letters.extend(candidate.chars().flat_map(char::to_lowercase));
         if letters.len().abs_diff(wanted.len()) > allowed {
             continue;
         }
-        let distance = distance(&wanted, &letters);
+        let Some(distance) = rows.distance(&wanted, &letters, allowed) else {
+            continue;
+        };
         // One edit turns any single letter into any other: that is not a resemblance.
-        let alike = distance < wanted.len().max(letters.len());
-        if distance <= allowed && alike && best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
+        if distance == wanted.len().max(letters.len()) {
+            continue;
+        }
+        best = Some(candidate);
+        // Only a nearer one is of interest from here on.
+        match distance.checked_sub(1) {
+            Some(nearer) => allowed = nearer,
+            None => break,
         }
     }
-    best.map(|(_, candidate)| candidate)
+    best
 }
 
 /// The same, or else a candidate of which `name` is a whole part: `text` for `input_text`.
@@ -47,24 +57,45 @@ pub fn nearest_or_part<'a>(
 /// Names longer than this are not names anybody mistyped.
 const LONGEST: usize = 128;
 
-/// Damerau–Levenshtein distance, each pair of letters swapped at most once.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut least = (above[j] + usize::from(x != y))
-                .min(above[j + 1] + 1)
-                .min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                least = least.min(before[j - 1] + 1);
+/// So many candidates are compared. Nobody chooses among more, and a definition may have tens of
+/// thousands of names, all of them wrong.
+const MOST: usize = 1000;
+
+/// The last three rows of the table of distances between beginnings of two words.
+#[derive(Default)]
+struct Rows {
+    before: Vec<usize>,
+    above: Vec<usize>,
+    row: Vec<usize>,
+}
+
+impl Rows {
+    /// Damerau–Levenshtein distance, each pair of letters swapped at most once, if it is small
+    /// enough.
+    fn distance(&mut self, a: &[char], b: &[char], allowed: usize) -> Option<usize> {
+        self.above.clear();
+        self.above.extend(0..=b.len());
+        for (i, x) in a.iter().enumerate() {
+            self.row.clear();
+            self.row.push(i + 1);
+            for (j, y) in b.iter().enumerate() {
+                let mut least = (self.above[j] + usize::from(x != y))
+                    .min(self.above[j + 1] + 1)
+                    .min(self.row[j] + 1);
+                if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                    least = least.min(self.before[j - 1] + 1);
+                }
+                self.row.push(least);
             }
-            row.push(least);
+            // A swap reaches back two rows; from there on distances only grow.
+            if self.row.iter().chain(&self.above).all(|d| *d > allowed) {
+                return None;
+            }
+            std::mem::swap(&mut self.before, &mut self.above);
+            std::mem::swap(&mut self.above, &mut self.row);
         }
-        before = std::mem::replace(&mut above, row);
+        Some(self.above[b.len()]).filter(|distance| *distance <= allowed)
     }
-    above[b.len()]
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Declarations, and what steps do with tools, tasks, workflows and people.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -84,7 +85,7 @@ impl<'d> Checker<'d> {
     /// Names that stand in two tiers.
     fn tiers(&mut self) {
         let document = self.document;
-        let mut seen: Vec<(&str, &'static str, Span)> = Vec::new();
+        let mut seen: HashMap<&str, Vec<(&'static str, Span)>> = HashMap::new();
         let state = document.state.iter().map(|field| {
             let tier = if field.by_hand { "state" } else { "raw" };
             (&field.name, tier)
@@ -94,10 +95,8 @@ impl<'d> Checker<'d> {
             .iter()
             .map(|field| (&field.name, "computed"));
         for (name, tier) in state.chain(computed) {
-            let other = seen
-                .iter()
-                .find(|(other, t, _)| *other == name.value && *t != tier);
-            if let Some((_, other_tier, span)) = other {
+            let places = seen.entry(&name.value).or_default();
+            if let Some((other_tier, span)) = places.iter().find(|(other, _)| *other != tier) {
                 let (found, hidden) = if tier == "computed" || *other_tier == "state" {
                     (tier, *other_tier)
                 } else {
@@ -113,7 +112,9 @@ impl<'d> Checker<'d> {
                         .help("give one of them another name"),
                 );
             }
-            seen.push((&name.value, tier, name.span));
+            if !places.iter().any(|(other, _)| *other == tier) {
+                places.push((tier, name.span));
+            }
         }
     }
 
@@ -549,7 +550,7 @@ impl<'d> Checker<'d> {
     }
 
     /// Literals that look like secrets, anywhere in the definition.
-    fn secrets(&mut self, tree: &Tree, key: &str) {
+    fn secrets(&mut self, tree: &'d Tree, key: &str) {
         match &tree.value {
             Value::Str(scalar) => {
                 if let Some(range) = secret(&scalar.text, key) {
@@ -614,31 +615,43 @@ fn secret(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
     static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"(?x)
-            \b(?: gh[pousr]_[A-Za-z0-9]{36,} | github_pat_[A-Za-z0-9_]{40,} | glpat-[A-Za-z0-9_-]{20,}
-              | sk-(?:[a-z]+-)*[A-Za-z0-9_-]{24,} | AKIA[0-9A-Z]{16}\b | xox[abprs]-[A-Za-z0-9-]{16,}
+            (?-u:\b)(?: gh[pousr]_[A-Za-z0-9]{36,} | github_pat_[A-Za-z0-9_]{40,} | glpat-[A-Za-z0-9_-]{20,}
+              | sk-(?:[a-z]+-)*[A-Za-z0-9_-]{24,} | AKIA[0-9A-Z]{16}(?-u:\b) | xox[abprs]-[A-Za-z0-9-]{16,}
               | AIza[0-9A-Za-z_-]{35} | eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,} )
             | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----",
         )
         .ok()
     });
-    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)(?:^|[_-])(?:password|passwd|secret|token|api_?key|private_?key|access_?key)$",
-        )
-        .ok()
-    });
-    // Most texts are short and plain; the expressions above need not look at them.
-    let candidate = text.len() >= 20 || NAME.as_ref().is_some_and(|name| name.is_match(key));
-    if !candidate {
-        return None;
-    }
-    if let Some(found) = TOKEN.as_ref().and_then(|token| token.find(text)) {
+    #[rustfmt::skip]
+    const NAMES: &[&str] = &[
+        "password", "passwd", "secret", "token", "api_key", "apikey", "private_key", "privatekey",
+        "access_key", "accesskey",
+    ];
+    // The expression is large: it is not even compiled as long as no text can match it.
+    const MARKS: &[&str] = &[
+        "gh",
+        "glpat-",
+        "sk-",
+        "AKIA",
+        "xox",
+        "AIza",
+        "eyJ",
+        "-----BEGIN",
+    ];
+    if text.len() >= 20
+        && MARKS.iter().any(|mark| text.contains(mark))
+        && let Some(found) = TOKEN.as_ref().and_then(|token| token.find(text))
+    {
         return Some(found.range());
     }
-    let named = NAME.as_ref().is_some_and(|name| name.is_match(key));
+    let named = || {
+        let key = key.to_ascii_lowercase();
+        let word = NAMES.iter().find_map(|name| key.strip_suffix(name));
+        word.is_some_and(|before| before.is_empty() || before.ends_with(['_', '-']))
+    };
     let plain = text.len() >= 8
         && !text.contains(char::is_whitespace)
         && !text.contains(['{', '$', '<', '*'])
         && text.chars().any(|c| c.is_ascii_digit());
-    (named && plain).then_some(0..text.len())
+    (plain && named()).then_some(0..text.len())
 }

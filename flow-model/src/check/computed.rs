@@ -1,6 +1,6 @@
 //! Derived state: where it comes from, and in which order it can be made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_set};
 
 use super::Checker;
 use super::expressions::segments;
@@ -33,6 +33,7 @@ impl<'d> Checker<'d> {
                 self.javascript_faults(&found.analysis.faults, tree);
                 self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
+                self.transform_inputs(&found.analysis.reads, tree);
             } else if let Some(tree) = computed.value {
                 let text = tree.as_str().unwrap_or_default();
                 let analysis = match expression::form(text, computed.dialect) {
@@ -62,7 +63,42 @@ impl<'d> Checker<'d> {
         self.order(&fields)
     }
 
+    /// Inputs that a transform reads.
+    fn transform_inputs(&mut self, reads: &[Read], tree: &'d Tree) {
+        let document = self.document;
+        for read in reads.iter().filter(|read| read.path[0] == "inputs") {
+            let Some(name) = read.path.get(1) else {
+                self.uses.all_inputs.insert(0);
+                continue;
+            };
+            self.uses.input(0, name);
+            let Some(declared) = &document.inputs else {
+                continue;
+            };
+            let known = || declared.iter().map(|field| field.name.value.as_str());
+            if known().any(|input| input == name) || self.lost.mentions(name) {
+                continue;
+            }
+            let at = self.within(tree, &read.range);
+            let mut finding = Diagnostic::new(Code::UnknownInput, at)
+                .message(format!("there is no input `{name}`"))
+                .label("not declared under `inputs`")
+                .suggest(name, known());
+            match finding.suggestion.clone() {
+                Some(near) => {
+                    self.uses.input(0, &near);
+                    finding.suggestion = Some(format!("inputs.{near}"));
+                }
+                None => finding = finding.help("declare it under `inputs`"),
+            }
+            self.report(finding);
+        }
+    }
+
     fn javascript_faults(&mut self, faults: &[expression::Fault], tree: &'d Tree) {
+        if !faults.is_empty() {
+            self.lost.text(tree.as_str().unwrap_or_default());
+        }
         for fault in faults {
             let at = self.within(tree, &fault.range);
             let code = match fault.kind {
@@ -71,7 +107,6 @@ impl<'d> Checker<'d> {
                 | expression::FaultKind::UnknownFunction(_)
                 | expression::FaultKind::UnknownTest(_) => Code::UnknownFilter,
             };
-            self.lost.text(tree.as_str().unwrap_or_default());
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault.help.clone();
             self.report(finding);
@@ -134,10 +169,10 @@ impl<'d> Checker<'d> {
     ) {
         let own = computed.name.value.as_str();
         let known = space.fields.keys().copied().filter(|name| *name != own);
-        let mut finding = Diagnostic::new(Code::UnknownState, span)
+        let finding = Diagnostic::new(Code::UnknownState, span)
             .message(format!("there is no state field `{field}`"))
-            .label("nothing declares or writes it")
-            .suggest(field, known);
+            .label("nothing declares or writes it");
+        let mut finding = self.suggest(finding, field, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();
@@ -150,33 +185,31 @@ impl<'d> Checker<'d> {
 
     /// Dependency order; a circle is reported once.
     fn order(&mut self, fields: &[Field<'d>]) -> Vec<Ordered> {
-        let index_of = |name: &str| {
-            fields
-                .iter()
-                .position(|field| field.computed.name.value == name)
-        };
+        let mut indices: HashMap<&str, usize> = HashMap::new();
+        for (index, field) in fields.iter().enumerate() {
+            indices.entry(&field.computed.name.value).or_insert(index);
+        }
         let needs: Vec<BTreeSet<usize>> = fields
             .iter()
             .map(|field| {
                 let all = field.from.iter().chain(&field.reads);
                 all.filter(|dependency| matches!(dependency.tier, None | Some(Tier::Computed)))
-                    .filter_map(|dependency| index_of(dependency.path.first()?))
+                    .filter_map(|dependency| indices.get(&**dependency.path.first()?).copied())
                     .collect()
             })
             .collect();
         let mut visit = Visit {
             needs: &needs,
             mark: vec![Mark::New; fields.len()],
-            stack: Vec::new(),
+            open: Vec::new(),
             order: Vec::new(),
-            circles: Vec::new(),
+            circles: BTreeMap::new(),
         };
         for index in 0..fields.len() {
             visit.field(index);
         }
         let (order, circles) = (visit.order, visit.circles);
-        for circle in circles {
-            let first = circle.iter().copied().min().unwrap_or_default();
+        for (first, circle) in circles {
             let at = circle
                 .iter()
                 .position(|index| *index == first)
@@ -218,34 +251,45 @@ enum Mark {
 struct Visit<'a> {
     needs: &'a [BTreeSet<usize>],
     mark: Vec<Mark>,
-    stack: Vec<usize>,
+    /// The fields being visited, each with the needs it has left.
+    open: Vec<(usize, btree_set::Iter<'a, usize>)>,
     order: Vec<usize>,
-    circles: Vec<Vec<usize>>,
+    /// One circle for each field that comes first in any.
+    circles: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Visit<'_> {
-    /// A document has at most 1,000 computed fields, which bounds the depth.
     fn field(&mut self, index: usize) {
-        match self.mark[index] {
-            Mark::Done => {}
-            Mark::Open => {
-                let start = self
-                    .stack
-                    .iter()
-                    .position(|i| *i == index)
-                    .unwrap_or_default();
-                self.circles.push(self.stack[start..].to_vec());
-            }
-            Mark::New => {
-                self.mark[index] = Mark::Open;
-                self.stack.push(index);
-                for need in &self.needs[index] {
-                    self.field(*need);
+        if self.mark[index] == Mark::New {
+            self.enter(index);
+        }
+        while let Some((here, needs)) = self.open.last_mut() {
+            let here = *here;
+            match needs.next().map(|need| (*need, self.mark[*need])) {
+                Some((need, Mark::New)) => self.enter(need),
+                Some((need, Mark::Open)) => self.circle(need),
+                Some((_, Mark::Done)) => {}
+                None => {
+                    self.open.pop();
+                    self.mark[here] = Mark::Done;
+                    self.order.push(here);
                 }
-                self.stack.pop();
-                self.mark[index] = Mark::Done;
-                self.order.push(index);
             }
+        }
+    }
+
+    fn enter(&mut self, index: usize) {
+        self.mark[index] = Mark::Open;
+        self.open.push((index, self.needs[index].iter()));
+    }
+
+    /// The open fields from this one on need each other.
+    fn circle(&mut self, from: usize) {
+        let open = self.open.iter().map(|(index, _)| *index);
+        let circle = open.skip_while(|index| *index != from);
+        if let Some(first) = circle.clone().min() {
+            let circle = circle.collect();
+            self.circles.entry(first).or_insert(circle);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
-use crate::expression::{self, Analysis, Dialect, FaultKind, Form as TextForm, Read};
+use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm, Read};
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
@@ -522,6 +522,12 @@ impl<'d> Pass<'_, 'd> {
         scope: &Scope<'d>,
         reads: &mut Reads,
     ) {
+        let broken = |fault: &Fault| fault.kind == FaultKind::Syntax;
+        if analysis.faults.iter().any(broken)
+            && let Some(text) = tree.and_then(Tree::as_str)
+        {
+            self.checker.lost.text(text);
+        }
         for fault in &analysis.faults {
             let at = self.place(text, tree, span, &fault.range);
             let (code, suggestion) = match &fault.kind {
@@ -535,11 +541,6 @@ impl<'d> Pass<'_, 'd> {
                     (Code::UnknownFilter, unknown.suggestion.clone())
                 }
             };
-            if code != Code::UnknownFilter
-                && let Some(text) = tree.and_then(Tree::as_str)
-            {
-                self.checker.lost.text(text);
-            }
             let mut finding = Diagnostic::new(code, at).message(fault.message.clone());
             finding.help = fault
                 .help
@@ -637,16 +638,13 @@ impl<'d> Pass<'_, 'd> {
         if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
             return;
         }
-        let mut known: Vec<&str> = vec!["inputs", "state", "run", "env", "raw", "computed"];
-        if scope.item {
-            known.extend(["item", "loop"]);
-        }
-        known.extend(self.space(scope).fields.keys());
-        known.extend(&scope.local);
-        let mut finding = Diagnostic::new(Code::UnknownName, at)
+        let looped = if scope.item { LOOPED } else { &[] };
+        let fields = self.space(scope).fields.keys().chain(&scope.local);
+        let known = ROOTS.iter().chain(looped).chain(fields).copied();
+        let finding = Diagnostic::new(Code::UnknownName, at)
             .message(format!("`{name}` means nothing here"))
-            .label("unknown name")
-            .suggest(name, known);
+            .label("unknown name");
+        let mut finding = self.checker.suggest(finding, name, known);
         if scope
             .inputs
             .as_ref()
@@ -676,10 +674,11 @@ impl<'d> Pass<'_, 'd> {
         if declared.contains(&name) || self.checker.lost.mentions(name) {
             return;
         }
-        let mut finding = Diagnostic::new(Code::UnknownInput, at)
+        let finding = Diagnostic::new(Code::UnknownInput, at)
             .message(format!("there is no input `{name}`"))
-            .label("not declared under `inputs`")
-            .suggest(name, declared.iter().copied());
+            .label("not declared under `inputs`");
+        let known = declared.iter().copied();
+        let mut finding = self.checker.suggest(finding, name, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();
@@ -760,11 +759,11 @@ impl<'d> Pass<'_, 'd> {
         if self.checker.lost.may_declare(name) {
             return;
         }
-        let known: Vec<&str> = self.space(scope).fields.keys().copied().collect();
-        let mut finding = Diagnostic::new(Code::UnknownState, at)
+        let finding = Diagnostic::new(Code::UnknownState, at)
             .message(format!("there is no state field `{name}`"))
-            .label("nothing declares or writes it")
-            .suggest(name, known);
+            .label("nothing declares or writes it");
+        let known = self.space(scope).fields.keys().copied();
+        let mut finding = self.checker.suggest(finding, name, known);
         match &finding.suggestion {
             Some(near) => {
                 let near = near.clone();
@@ -961,6 +960,9 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
 
 /// Seconds that a `wait` may take.
 const MAX_WAIT: f64 = 30.0 * 86_400.0;
+
+const ROOTS: &[&str] = &["inputs", "state", "run", "env", "raw", "computed"];
+const LOOPED: &[&str] = &["item", "loop"];
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 
@@ -977,12 +979,15 @@ fn type_noun(ty: Type) -> &'static str {
 
 /// The program that will read a value as code, from the command text before the value.
 fn second_interpreter(before: &str) -> Option<&str> {
+    // Nobody looks for the program of a value further away than this.
+    const FURTHEST: usize = 4096;
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(FURTHEST))..];
     static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
-            r"(?x) \b(?:
-                (?P<shell>(?:ba|z|da|k|fi)?sh|su)\s+(?:\S+\s+)*?-[a-zA-Z]*c\b
-              | (?P<eval>eval|ssh)\b
-              | (?P<script>python[0-9.]*|perl|ruby|node|php)\s+(?:-\S+\s+)*?-[cer]\b
+            r"(?x) (?-u:\b)(?:
+                (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
+              | (?P<eval>eval|ssh)(?-u:\b)
+              | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
             )",
         )
         .ok()

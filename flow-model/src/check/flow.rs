@@ -42,7 +42,7 @@ impl<'d> Checker<'d> {
                 .label(format!("no state `{}`", initial.value))
                 .suggest(&initial.value, known.iter().copied());
             if finding.suggestion.is_none() {
-                finding = finding.help(format!("the states are `{}`", known.join("`, `")));
+                finding = finding.help(format!("the states are {}", listed(&known)));
             }
             self.report(finding);
         }
@@ -64,9 +64,7 @@ impl<'d> Checker<'d> {
                     .suggest(&target.value, known.iter().copied());
                 match &finding.suggestion {
                     Some(near) => self.lost.name(near),
-                    None => {
-                        finding = finding.help(format!("the states are `{}`", known.join("`, `")))
-                    }
+                    None => finding = finding.help(format!("the states are {}", listed(&known))),
                 }
                 self.report(finding);
             }
@@ -248,6 +246,7 @@ impl<'d> Checker<'d> {
             0 => (&document.state, true),
             task => (&document.tasks[task - 1].state, false),
         };
+        let fields: HashSet<&str> = state.iter().map(|f| f.name.value.as_str()).collect();
         let mut given: HashSet<&str> = state
             .iter()
             .filter(|field| field.value.is_some())
@@ -264,14 +263,23 @@ impl<'d> Checker<'d> {
         for step in elsewhere.flat_map(|task| all_steps(&task.steps)) {
             given.extend(written(step));
         }
-        let writes: Vec<Vec<&str>> = steps.iter().map(|step| written(step).collect()).collect();
-        let ever: HashSet<&str> = writes.iter().flatten().copied().collect();
-        let mut before: Vec<Option<HashSet<&str>>> = vec![None; body.nodes.len()];
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let writes: Vec<Vec<usize>> = steps
+            .iter()
+            .map(|step| {
+                let number = |field| {
+                    let next = numbers.len();
+                    *numbers.entry(field).or_insert(next)
+                };
+                written(step).map(number).collect()
+            })
+            .collect();
+        let mut before: Vec<Option<Numbers>> = vec![None; body.nodes.len()];
         let mut queue: Vec<u16> = Vec::new();
         if let Target::Node(entry) = body.entry
             && let Some(slot) = before.get_mut(usize::from(entry))
         {
-            *slot = Some(HashSet::new());
+            *slot = Some(Numbers::below(numbers.len()));
             queue.push(entry);
         }
         while let Some(at) = queue.pop() {
@@ -280,17 +288,18 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let mut after = here.clone();
-            after.extend(own);
+            for field in own {
+                after.insert(*field);
+            }
             for next in successors(body, at) {
-                let Some(slot) = before.get_mut(usize::from(next)) else {
-                    continue;
+                let news = match before.get_mut(usize::from(next)) {
+                    Some(Some(known)) => known.merge(&after),
+                    Some(slot) => slot.replace(after.clone()).is_none(),
+                    None => false,
                 };
-                match slot {
-                    Some(set) if after.is_subset(set) => continue,
-                    Some(set) => set.extend(after.iter().copied()),
-                    None => *slot = Some(after.clone()),
+                if news {
+                    queue.push(next);
                 }
-                queue.push(next);
             }
         }
         for at in 0..body.nodes.len() {
@@ -308,11 +317,12 @@ impl<'d> Checker<'d> {
             let mut told: HashSet<&str> = HashSet::new();
             for read in &reads {
                 let field = read.field.as_str();
-                let declared = state.iter().any(|f| f.name.value == field) || ever.contains(field);
+                let number = numbers.get(field).copied();
+                let declared = number.is_some() || fields.contains(field);
                 if read.optional
                     || !declared
                     || given.contains(field)
-                    || before.contains(field)
+                    || number.is_some_and(|number| before.contains(number))
                     || self.lost.mentions(field)
                     || !told.insert(field)
                 {
@@ -449,6 +459,43 @@ impl<'d> Checker<'d> {
                 }
             }
         }
+    }
+}
+
+/// Names in a sentence, as many as somebody reads.
+fn listed(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    let more = if names.len() > MOST { ", …" } else { "" };
+    let shown = &names[..names.len().min(MOST)];
+    format!("`{}`{more}", shown.join("`, `"))
+}
+
+/// A set of small numbers.
+#[derive(Clone)]
+struct Numbers(Vec<u64>);
+
+impl Numbers {
+    /// An empty set that holds numbers below a limit.
+    fn below(limit: usize) -> Self {
+        Numbers(vec![0; limit.div_ceil(64)])
+    }
+
+    fn insert(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] & 1 << (number % 64) != 0
+    }
+
+    /// Takes in another set with the same limit; whether that brought anything.
+    fn merge(&mut self, other: &Numbers) -> bool {
+        let mut news = false;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            news |= theirs & !*mine != 0;
+            *mine |= theirs;
+        }
+        news
     }
 }
 

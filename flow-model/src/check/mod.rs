@@ -12,12 +12,15 @@ mod states;
 mod unused;
 mod values;
 
+use std::cell::RefCell;
+use std::ops::Range;
+
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::graph::Graph;
 use crate::loader::Loader;
 use crate::lower;
-use crate::source::{Source, Span, Tree, within};
+use crate::source::{Places, Source, Span, Tree};
 use crate::structure::Lost;
 
 use scope::Uses;
@@ -31,6 +34,10 @@ pub(crate) struct Checker<'d> {
     loader: &'d dyn Loader,
     uses: Uses,
     findings: Vec<Diagnostic>,
+    /// What is left for large regular expressions.
+    regex_budget: usize,
+    /// Where the text looked at last stands; its parts are looked up one after another.
+    places: RefCell<Option<Places<'d>>>,
 }
 
 /// Checks a document and lowers it. The graph counts only when nothing found is an error.
@@ -49,6 +56,8 @@ pub(crate) fn check<'d>(
         loader,
         uses: Uses::default(),
         findings: Vec::new(),
+        regex_budget: values::REGEX_BUDGET,
+        places: RefCell::new(None),
     };
     checker.declarations();
     checker.links();
@@ -65,6 +74,20 @@ pub(crate) fn check<'d>(
 impl<'d> Checker<'d> {
     fn report(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
+    }
+
+    /// Offers a near miss, unless there are so many findings that nobody reads them one by one.
+    fn suggest<'a>(
+        &self,
+        finding: Diagnostic,
+        wrong: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Diagnostic {
+        const MOST: usize = 1000;
+        match self.findings.len() {
+            0..MOST => finding.suggest(wrong, known),
+            _ => finding,
+        }
     }
 
     /// Reports a finding about one name of the path that its span covers: what is suggested then
@@ -101,14 +124,16 @@ impl<'d> Checker<'d> {
     }
 
     /// Where a range of a text value stands.
-    fn within(&self, tree: &Tree, range: &std::ops::Range<usize>) -> Span {
-        match self.source(tree.span) {
-            Some(source) => {
-                let span = within(source, tree, range);
-                source.first_line(span)
-            }
-            None => tree.span,
-        }
+    fn within(&self, tree: &'d Tree, range: &Range<usize>) -> Span {
+        let Some(source) = self.source(tree.span) else {
+            return tree.span;
+        };
+        let mut places = self.places.borrow_mut();
+        let places = match places.take() {
+            Some(known) if std::ptr::eq(known.tree(), tree) => places.insert(known),
+            _ => places.insert(Places::new(source, tree)),
+        };
+        source.first_line(places.span(range))
     }
 
     fn has_errors(&self, codes: &[Code]) -> bool {

@@ -9,7 +9,7 @@ use crate::lower::split_path;
 use crate::source::{Span, Spanned};
 
 /// A state that some steps share: the workflow's, or a task's own.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Space<'d> {
     /// Fields with the tiers they stand in.
     pub(crate) fields: BTreeMap<&'d str, BTreeSet<Place>>,
@@ -100,7 +100,7 @@ pub(crate) fn static_field(path: &str, dialect: Dialect) -> Option<(Tier, &str)>
 }
 
 /// The state of the workflow and of every task: index 0, then the tasks in order. A task that
-/// shares the workflow's state has the same space.
+/// shares the workflow's state has none of its own; its expressions look at index 0.
 pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
     let mut main = Space::default();
     main.declare_state(&document.state);
@@ -130,15 +130,12 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
     let mut all = Vec::with_capacity(document.tasks.len() + 1);
     all.push(main);
     for task in &document.tasks {
-        if task.shares_state {
-            let shared = all[0].clone();
-            all.push(shared);
-            continue;
-        }
         let mut own = Space::default();
-        own.declare_state(&task.state);
-        own.declare_writes(&task.steps, task.dialect);
-        own.declare_writes(&task.cleanup, task.dialect);
+        if !task.shares_state {
+            own.declare_state(&task.state);
+            own.declare_writes(&task.steps, task.dialect);
+            own.declare_writes(&task.cleanup, task.dialect);
+        }
         all.push(own);
     }
     all

@@ -3,7 +3,7 @@
 mod render;
 mod table;
 
-use crate::source::{Position, Source, Span};
+use crate::source::{FileId, Position, Source, Span};
 
 pub use render::{Style, github, json, text};
 pub use table::{Code, Family};
@@ -52,6 +52,31 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Two names that become the same identifier in generated Rust. The second one is pointed at,
+    /// on the line it was written on when that is known.
+    #[must_use]
+    pub fn name_clash(clash: &NameClash<'_>, sources: &Sources) -> Self {
+        let &NameClash {
+            noun,
+            first,
+            second,
+            identifier,
+            line,
+        } = clash;
+        let span = sources.find(second, line);
+        Diagnostic::new(Code::NameClash, span)
+            .message(match first {
+                Some(first) => {
+                    format!("the {noun}s `{first}` and `{second}` are both `{identifier}` in Rust")
+                }
+                None => {
+                    format!("the {noun} `{second}` would be `{identifier}` in Rust, which is taken")
+                }
+            })
+            .label(format!("also `{identifier}`"))
+            .help("give it another name")
+    }
+
     pub(crate) fn new(code: Code, span: Span) -> Self {
         Diagnostic {
             code,
@@ -100,6 +125,21 @@ impl Diagnostic {
     }
 }
 
+/// Two names that are one identifier in generated Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct NameClash<'a> {
+    /// What is named: `state`, `input`, `tool`.
+    pub noun: &'a str,
+    /// The name that came first; `None` when the identifier belongs to the generated code.
+    pub first: Option<&'a str>,
+    /// The name that came second.
+    pub second: &'a str,
+    /// The identifier.
+    pub identifier: &'a str,
+    /// The line of the second name, if it is known.
+    pub line: Option<u32>,
+}
+
 /// The sources of a definition: itself first, then what it imports.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(pub(crate) Vec<Source>);
@@ -117,6 +157,27 @@ impl Sources {
         &self.0
     }
 
+    /// Where a name is written, on a line or anywhere; the start of the line, or of the
+    /// definition, when it is not found.
+    fn find(&self, name: &str, line: Option<u32>) -> Span {
+        let mut fallback = Span::default();
+        for (at, source) in self.0.iter().enumerate() {
+            let file = FileId(u16::try_from(at).unwrap_or(u16::MAX));
+            let mut start = 0;
+            for (number, text) in (1u32..).zip(source.text().split_inclusive('\n')) {
+                let here = line.is_none_or(|line| line == number);
+                if here && let Some(found) = whole_word(text, name) {
+                    return Span::new(file, start + found..start + found + name.len());
+                }
+                if here && line.is_some() && at == 0 {
+                    fallback = Span::new(file, start..start + text.trim_end().len());
+                }
+                start += text.len();
+            }
+        }
+        fallback
+    }
+
     /// The first and the last position of a span.
     #[must_use]
     pub fn positions(&self, span: Span) -> (Position, Position) {
@@ -131,4 +192,12 @@ impl Sources {
             }
         }
     }
+}
+
+/// Where a name stands in a text, not as part of a longer one.
+fn whole_word(text: &str, name: &str) -> Option<usize> {
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    text.match_indices(name)
+        .find(|(at, _)| !text[..*at].ends_with(part) && !text[at + name.len()..].starts_with(part))
+        .map(|(at, _)| at)
 }

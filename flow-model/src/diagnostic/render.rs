@@ -17,6 +17,9 @@ pub enum Style {
     Colour,
 }
 
+/// Lines longer than this are not drawn; nobody reads them, and laying them out takes long.
+const LONGEST: usize = 16 * 1024;
+
 /// A place to mark, what to say there, and how.
 type Mark<'a> = (Span, &'a str, AnnotationKind);
 
@@ -58,6 +61,13 @@ pub fn text(finding: &Diagnostic, sources: &Sources, style: Style) -> String {
         })
         .collect();
     for ((source, places), name) in by_file.into_iter().zip(&names) {
+        let endless = |(span, ..): &(Span, _, _)| source.line_len(span.start as usize) > LONGEST;
+        if let Some((span, ..)) = places.iter().find(|place| endless(place)) {
+            let at = source.position(span.start as usize);
+            let place = annotate_snippets::Origin::path(name.as_str());
+            group = group.element(place.line(at.line).char_column(at.column));
+            continue;
+        }
         let (window, offset, line) = window(source, &places);
         let mut snippet = Snippet::source(window).path(name.as_str()).line_start(line);
         for (span, label, kind) in places {

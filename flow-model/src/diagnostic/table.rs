@@ -19,6 +19,8 @@ pub enum Family {
     Value,
     /// Other files and other workflows.
     Import,
+    /// What generated Rust cannot express.
+    Rust,
     /// Things that are allowed and probably wrong.
     Lint,
 }
@@ -35,6 +37,7 @@ impl Family {
             Family::Data => "Names and state",
             Family::Value => "Values",
             Family::Import => "Other files",
+            Family::Rust => "Generated Rust",
             Family::Lint => "Lints",
         }
     }
@@ -103,7 +106,8 @@ impl Code {
             | Family::Expression
             | Family::Data
             | Family::Value
-            | Family::Import => Severity::Error,
+            | Family::Import
+            | Family::Rust => Severity::Error,
         }
     }
 
@@ -277,6 +281,10 @@ codes! {
     ImportCycle = "F071", Import, "files that import each other in a circle", "" => "";
     /// Two files define the same task, computed field or agent.
     ImportClash = "F072", Import, "a name that is defined twice", "" => "";
+
+    /// Compiled into Rust, every state, field, tool and task has an identifier made from its name;
+    /// here two names give the same one. The definition itself is sound: `flow run` runs it.
+    NameClash = "F080", Rust, "two names that are one in Rust", "" => "";
 
     /// No way leads here from the start.
     Unreachable = "F101", Lint, "a step or state that cannot be reached",

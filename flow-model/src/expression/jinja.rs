@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use minijinja::machinery::ast::{self, Expr, Stmt};
 use minijinja::machinery::{Span, parse, parse_expr, tokenize};
@@ -20,12 +21,16 @@ const MOST_ELIFS: usize = 128;
 /// Comments begin with a control character no document contains, so that `{#`, as in the shell's
 /// `${#PATH}`, is text.
 pub fn syntax() -> SyntaxConfig {
-    SyntaxConfig::builder()
-        .comment_delimiters("\u{1}{#", "#}\u{1}")
-        .keep_trailing_newline(true)
-        .build()
-        // The delimiters above are distinct and not empty, which is all that is asked of them.
-        .unwrap_or_default()
+    // Building one makes a search automaton; a clone shares it.
+    static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
+        SyntaxConfig::builder()
+            .comment_delimiters("\u{1}{#", "#}\u{1}")
+            .keep_trailing_newline(true)
+            .build()
+            // The delimiters above are distinct and not empty, which is all that is asked of them.
+            .unwrap_or_default()
+    });
+    SYNTAX.clone()
 }
 
 /// Analyses a bare expression.

@@ -4,6 +4,7 @@
 //! workflow keeps its graph in read-only memory while an interpreted one owns it. Nothing in a
 //! graph is an alias, a position in a file, or a name that still has to be resolved inside it.
 
+pub mod build;
 mod literal;
 
 use std::borrow::Cow;
@@ -139,11 +140,16 @@ pub struct Node {
 }
 
 impl Node {
-    /// The first edge that holds for an outcome, by the outcome alone.
+    /// The first edge that holds for an outcome, by the outcome alone. An edge that depends on
+    /// more than the outcome is chosen by [`Outcome::Edge`], and only such an edge is.
     #[must_use]
     pub fn next(&self, outcome: Outcome) -> Option<Target> {
         match outcome {
-            Outcome::Edge(index) => self.edges.get(usize::from(index)).map(|edge| edge.to),
+            Outcome::Edge(index) => self
+                .edges
+                .get(usize::from(index))
+                .filter(|edge| edge.guard.is_chosen())
+                .map(|edge| edge.to),
             Outcome::Success
             | Outcome::Failure
             | Outcome::Timeout
@@ -234,6 +240,12 @@ pub enum Guard {
 }
 
 impl Guard {
+    /// Whether more than the outcome decides, so that the edge is taken by its index.
+    #[must_use]
+    pub const fn is_chosen(&self) -> bool {
+        matches!(self, Guard::When(_) | Guard::Judged(_))
+    }
+
     /// Whether the outcome alone lets this edge be taken.
     #[must_use]
     pub const fn holds_for(&self, outcome: Outcome) -> bool {
@@ -354,6 +366,28 @@ impl Kind {
     #[must_use]
     pub const fn is_loop(&self) -> bool {
         matches!(self, Kind::While { .. } | Kind::Loop { .. })
+    }
+
+    /// The outcomes that a node of this kind can have, besides [`Outcome::Skip`] and
+    /// [`Outcome::Edge`], which depend on the node.
+    #[must_use]
+    pub const fn outcomes(&self) -> &'static [Outcome] {
+        match self {
+            Kind::Condition { .. } => &[Outcome::Then, Outcome::Else, Outcome::Failure],
+            Kind::While { .. } | Kind::Loop { .. } => {
+                &[Outcome::Body, Outcome::Done, Outcome::Failure]
+            }
+            Kind::Goto { .. } => &[Outcome::Body, Outcome::Done],
+            Kind::Jump(_) => &[Outcome::Success],
+            Kind::Return { .. } | Kind::SetState => &[Outcome::Success, Outcome::Failure],
+            Kind::FanOut(_)
+            | Kind::Call(_)
+            | Kind::Shell(_)
+            | Kind::Tool { .. }
+            | Kind::Prompt(_)
+            | Kind::Wait { .. }
+            | Kind::Delegate { .. } => &[Outcome::Success, Outcome::Failure, Outcome::Timeout],
+        }
     }
 
     /// The word of the language for it.
@@ -827,6 +861,13 @@ impl Validation {
         properties: Cow::Borrowed(&[]),
         error_message: None,
     };
+
+    /// Whether a map may only have the keys under `properties`.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        let declared = |key: &Text| self.properties.iter().any(|field| field.name == *key);
+        !self.properties.is_empty() && self.required_keys.iter().all(declared)
+    }
 }
 
 /// A named, typed part of a run's result.

@@ -4,44 +4,63 @@ use std::ops::Range;
 
 use super::{Source, Span, Style, Tree, Value, floor_boundary};
 
-/// Where a range of a scalar's text stands in the source.
+/// Where the characters of one text stand in the source.
 ///
-/// Decoding is repeated side by side with the source, which costs only when there is a finding.
-pub(crate) fn within(source: &Source, tree: &Tree, range: &Range<usize>) -> Span {
-    let Value::Str(scalar) = &tree.value else {
-        return tree.span;
-    };
-    let raw = source.text();
-    let start = floor_boundary(raw, tree.span.start as usize);
-    let end = floor_boundary(raw, tree.span.end as usize).max(start);
-    let mut walk = Walk {
-        raw: &raw[..end],
-        at: start,
-        style: scalar.style,
-    };
-    if matches!(scalar.style, Style::Single | Style::Double) {
-        walk.at = (start + 1).min(end);
+/// Decoding is repeated side by side with the source, once for however many parts are looked up.
+#[derive(Debug)]
+pub(crate) struct Places<'t> {
+    tree: &'t Tree,
+    /// In the order of the text; empty for what is not a text.
+    written: Vec<Written>,
+}
+
+/// One character of a text.
+#[derive(Debug)]
+struct Written {
+    /// Its offset in the text.
+    decoded: usize,
+    /// The bytes of the source that became it.
+    start: u32,
+    end: u32,
+}
+
+impl<'t> Places<'t> {
+    pub(crate) fn new(source: &Source, tree: &'t Tree) -> Self {
+        let written = match &tree.value {
+            Value::Str(scalar) => Walk::new(source, tree, scalar.style).all(&scalar.text),
+            _ => Vec::new(),
+        };
+        Places { tree, written }
     }
-    let mut from = None;
-    let mut to = None;
-    for (decoded, wanted) in scalar.text.char_indices() {
-        let here = walk.step(wanted);
-        if decoded <= range.start {
-            from = Some(here.start);
-        }
-        if decoded < range.end || to.is_none() {
-            to = Some(here.end);
-        } else {
-            break;
+
+    /// The value whose characters these are.
+    pub(crate) fn tree(&self) -> &'t Tree {
+        self.tree
+    }
+
+    /// Where a range of the text stands.
+    pub(crate) fn span(&self, range: &Range<usize>) -> Span {
+        let Some(first) = self.written.first() else {
+            return self.tree.span;
+        };
+        let before = |end: usize| self.written.partition_point(|w| w.decoded < end);
+        let last = self.written.get(before(range.end).saturating_sub(1));
+        let end = last.unwrap_or(first).end;
+        let start = match self.written.get(before(range.start + 1).saturating_sub(1)) {
+            Some(at) if range.start < self.text_len() => at.start,
+            // An expression that is cut short ends behind the last character.
+            _ => end,
+        };
+        Span {
+            file: self.tree.span.file,
+            start,
+            end: end.max(start),
         }
     }
-    let from = if range.start >= scalar.text.len() {
-        to.or(from)
-    } else {
-        from
-    };
-    let from = from.unwrap_or(start);
-    Span::new(tree.span.file, from..to.unwrap_or(end).max(from))
+
+    fn text_len(&self) -> usize {
+        self.tree.as_str().map_or(0, str::len)
+    }
 }
 
 struct Walk<'a> {
@@ -50,7 +69,33 @@ struct Walk<'a> {
     style: Style,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(source: &'a Source, tree: &Tree, style: Style) -> Self {
+        let raw = source.text();
+        let start = floor_boundary(raw, tree.span.start as usize);
+        let end = floor_boundary(raw, tree.span.end as usize).max(start);
+        let quote = matches!(style, Style::Single | Style::Double);
+        Walk {
+            raw: &raw[..end],
+            at: (start + usize::from(quote)).min(end),
+            style,
+        }
+    }
+
+    fn all(mut self, text: &str) -> Vec<Written> {
+        let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        text.char_indices()
+            .map(|(decoded, letter)| {
+                let range = self.step(letter);
+                Written {
+                    decoded,
+                    start: clamp(range.start),
+                    end: clamp(range.end),
+                }
+            })
+            .collect()
+    }
+
     /// The bytes that decoded to the next character.
     fn step(&mut self, wanted: char) -> Range<usize> {
         if self.style == Style::Double {

@@ -85,9 +85,13 @@ pub struct Source {
     name: String,
     text: String,
     line_starts: Vec<usize>,
+    /// Characters before each block of [`BLOCK`] bytes, so that columns of a long line are cheap.
+    blocks: Vec<usize>,
     origin: Origin,
     title: Option<String>,
 }
+
+const BLOCK: usize = 1024;
 
 /// How a source came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,13 +142,22 @@ impl Source {
     }
 
     fn with_origin(name: String, text: String, origin: Origin) -> Self {
+        // What is longer is not read, so that nothing behind it is ever pointed at.
+        let head = &text[..floor_boundary(&text, MAX_BYTES)];
         let line_starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+            .chain(head.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
+        let mut blocks = vec![0];
+        let mut characters = 0;
+        for block in head.as_bytes().chunks(BLOCK) {
+            characters += starts(block);
+            blocks.push(characters);
+        }
         Source {
             name,
             text,
             line_starts,
+            blocks,
             origin,
             title: None,
         }
@@ -201,13 +214,27 @@ impl Source {
     /// The line and column of a byte.
     #[must_use]
     pub fn position(&self, byte: usize) -> Position {
-        let byte = floor_boundary(&self.text, byte);
+        let byte = floor_boundary(&self.text, byte.min(MAX_BYTES));
         let line = self.line_starts.partition_point(|start| *start <= byte);
         let start = self.line_starts[line - 1];
         Position {
             line,
-            column: self.text[start..byte].chars().count() + 1,
+            column: self.characters(byte) - self.characters(start) + 1,
         }
+    }
+
+    /// How many bytes the line of a byte has, with its end.
+    pub(crate) fn line_len(&self, byte: usize) -> usize {
+        let next = self.line_starts.partition_point(|start| *start <= byte);
+        let end = self.line_starts.get(next).copied();
+        let start = self.line_starts[next.saturating_sub(1)];
+        end.unwrap_or(self.text.len()) - start
+    }
+
+    /// How many characters begin before a byte.
+    fn characters(&self, byte: usize) -> usize {
+        let block = byte / BLOCK;
+        self.blocks[block] + starts(&self.text.as_bytes()[block * BLOCK..byte])
     }
 
     /// The part of a range that stands on its first line, without the line's end.
@@ -220,6 +247,11 @@ impl Source {
         let line = text.split(['\n', '\r']).next().unwrap_or_default();
         Span::new(span.file, start..start + line.trim_end().len())
     }
+}
+
+/// How many characters begin in a piece of UTF-8.
+fn starts(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| (**byte as i8) >= -0x40).count()
 }
 
 /// The nearest character boundary at or before a byte.
@@ -417,4 +449,4 @@ fn too_deep(span: Span) -> Diagnostic {
         .help("move inner steps into `tasks` or another workflow")
 }
 
-pub(crate) use locate::within;
+pub(crate) use locate::Places;

@@ -19,6 +19,7 @@ pub(super) fn parse(text: &str, file: FileId) -> Result<Tree, Diagnostic> {
         anchors: HashMap::new(),
         nodes: 0,
         bytes: 0,
+        kept: (0, 0),
         root: None,
     };
     for event in Parser::new_from_str(text) {
@@ -73,6 +74,8 @@ struct Builder<'a> {
     anchors: HashMap<usize, Tree>,
     nodes: usize,
     bytes: usize,
+    /// Keys and values of everything that has an anchor, and their bytes.
+    kept: (usize, usize),
     root: Option<Tree>,
 }
 
@@ -201,6 +204,11 @@ impl Builder<'_> {
             return Err(too_many_nodes(tree.span));
         }
         if anchor > 0 {
+            // Anchors inside anchors are kept several times.
+            self.kept = sum(self.kept, weight(&tree));
+            if self.kept.0 > MAX_NODES || self.kept.1 > MAX_VALUE_BYTES {
+                return Err(too_many_nodes(tree.span));
+            }
             self.anchors.insert(anchor, tree.clone());
         }
         let text = self.text;

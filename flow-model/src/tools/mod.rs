@@ -12,6 +12,7 @@
 //! ```
 
 mod check;
+mod error;
 mod fault;
 mod key;
 mod parameter;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use check::{Known, check, check_parameters, request};
+pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
 pub use key::{Key, KeyCode, UnknownKey};
 pub use parameter::{Parameter, Shape};

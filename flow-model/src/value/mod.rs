@@ -1,0 +1,62 @@
+//! Values from outside against declared fields, and Rust types that have such values.
+//!
+//! Inputs of a run, parameters and results of a tool, and the outputs of a run are all maps of
+//! named values. [`accept`] is the one entrance for them: it makes equal values equal, says every
+//! fault at once and fills in defaults. Compiled workflows read the same maps into a [`Record`].
+
+mod accept;
+mod record;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use accept::{accept, faults};
+pub use record::{Part, Record, deserialize, read, serialize, validate, values};
+
+/// Named values, in order.
+pub type Values = serde_json::Map<String, serde_json::Value>;
+
+/// One reason why values are refused. It names the value and never shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InputFault {
+    /// Which value: `count`, `server.port`, `files[2]`.
+    pub path: String,
+    /// What kind of fault it is.
+    pub kind: FaultKind,
+    /// A sentence that names the value and says what it must be.
+    pub message: String,
+}
+
+impl fmt::Display for InputFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// It must be given and is not.
+    Missing,
+    /// Nothing of this name is declared.
+    Unknown,
+    /// It has another type.
+    WrongType,
+    /// It breaks a rule of its declaration.
+    Invalid,
+}
+
+/// Everything that is wrong with a set of values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", sentences(.0))]
+pub struct Invalid(pub Vec<InputFault>);
+
+fn sentences(faults: &[InputFault]) -> String {
+    let all: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+    all.join("; ")
+}

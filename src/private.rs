@@ -1,0 +1,33 @@
+//! What generated code calls. Not for anyone else: it changes without notice.
+
+pub use std::fmt;
+pub use std::future::Future;
+pub use std::str::FromStr;
+
+pub use flow_model::graph::{self, Field, Graph};
+pub use flow_model::tools::ToolError;
+pub use flow_model::value::{
+    Invalid, Part, Record, Values, deserialize, read, serialize, validate, values,
+};
+pub use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub use serde_json::Value;
+
+pub use crate::state::{UnknownState, deserialize_name, find, parse};
+
+use flow_model::graph::Literal;
+
+/// A literal of a definition as an open value.
+#[must_use]
+pub fn open<T: Part + Default>(literal: &Literal) -> T {
+    T::from_value(Value::from(literal)).unwrap_or_default()
+}
+
+/// Stands for a value that must not be shown.
+#[derive(Clone, Copy)]
+pub struct Secret;
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}

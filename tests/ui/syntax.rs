@@ -1,0 +1,8 @@
+//! Text that is not YAML at all.
+flow::workflow!(mod broken = r#"
+    steps: [
+"#);
+
+fn main() {
+    let _: broken::Inputs;
+}
