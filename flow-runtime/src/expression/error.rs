@@ -10,6 +10,8 @@ pub struct EvalError {
     pub kind: ErrorKind,
     /// One sentence for a person.
     pub message: String,
+    /// What is undefined, when that is known.
+    pub path: Option<String>,
 }
 
 /// The kinds of failures.
@@ -53,6 +55,7 @@ impl EvalError {
         EvalError {
             kind,
             message: message.into(),
+            path: None,
         }
     }
 
@@ -65,7 +68,18 @@ impl EvalError {
     }
 
     pub(super) fn undefined(path: &str) -> Self {
-        EvalError::new(ErrorKind::Undefined, format!("`{path}` is undefined"))
+        EvalError {
+            path: Some(path.to_owned()),
+            ..EvalError::new(ErrorKind::Undefined, format!("`{path}` is undefined"))
+        }
+    }
+
+    pub(super) fn unset(variable: &str) -> Self {
+        let message = format!("the variable `{variable}` has no value yet");
+        EvalError {
+            path: Some(variable.to_owned()),
+            ..EvalError::new(ErrorKind::Undefined, message)
+        }
     }
 
     /// Something is undefined, and only the evaluation knows what.

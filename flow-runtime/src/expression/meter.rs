@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time;
 
 use super::clock::{self, Civil};
-use super::error::{ErrorKind, EvalError, Limit};
+use super::error::{EvalError, Limit};
 use super::scope::{Context, Instant, Plan, Variable};
 use crate::value::Value;
 
@@ -167,10 +167,7 @@ pub(super) fn variable(name: &str) -> Result<Value, EvalError> {
     });
     match found {
         Some(Variable::Set(value)) => Ok(value),
-        Some(Variable::Unset) => Err(EvalError::new(
-            ErrorKind::Undefined,
-            format!("the variable `{name}` has no value yet"),
-        )),
+        Some(Variable::Unset) => Err(EvalError::unset(name)),
         Some(Variable::Unknown) => Ok(Value::text(format!("{{{name}}}"))),
         None => Err(EvalError::wrong_type(
             "`variable(…)` needs the name of a variable, written as a string",

@@ -198,7 +198,7 @@ impl Program {
 
     /// Names what is undefined, when the text alone tells.
     fn named(&self, error: EvalError, context: &Context<'_>) -> EvalError {
-        if error.kind != ErrorKind::Undefined || error.message.contains("has no value yet") {
+        if error.kind != ErrorKind::Undefined || error.path.is_some() {
             return error;
         }
         match self.plan.missing(context) {
