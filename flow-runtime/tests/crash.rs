@@ -31,7 +31,8 @@ const DIRECTORY: &str = "FLOW_CRASH_DIRECTORY";
 /// How many things it may see happen.
 const MOMENTS: &str = "FLOW_CRASH_MOMENTS";
 
-/// Every kind of step that needs nothing but this host.
+/// Every kind of step that needs nothing but this host. Each notes its key when it is done, except
+/// the one that is tried twice with the same key.
 const EVERYTHING: &str = "
 state: {n: 0, seen: [], note: ''}
 computed:
@@ -52,7 +53,7 @@ outputs:
   note: '{{ state.note }}'
 steps:
   - {id: say, type: shell, command: 'echo $FLOW_STEP_KEY >> keys; echo hello', output_format: text, output_to: said}
-  - {id: retried, type: shell, command: 'echo $FLOW_STEP_KEY >> keys; test -e tried || { touch tried; exit 1; }; echo tried', output_format: text, output_to: tried, retry: {attempts: 3, delay: 0.001}}
+  - {id: retried, type: shell, command: 'test -e tried || { touch tried; exit 1; }; echo tried', output_format: text, output_to: tried, retry: {attempts: 3, delay: 0.001}}
   - {id: falls, type: shell, command: 'echo $FLOW_STEP_KEY >> keys; exit 3', fallback_value: none, output_format: text, output_to: fallen}
   - id: turns
     type: while
@@ -62,6 +63,7 @@ steps:
       - {type: set_state, updates: [{path: n, operation: increment}]}
       - {type: continue, when: '{{ state.n == 1 }}'}
       - {type: break, when: '{{ state.n == 3 }}'}
+  - {id: back, type: goto, target: turns, max_iterations: 1}
   - id: each
     type: foreach
     items: [a, b]
