@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{self, ReportStatus};
+use flow_runtime::host;
 use flow_runtime::journal::{self, RunId, Status};
 use flow_runtime::run::{Action, Deed, Happening};
 use flow_runtime::value::Value;
@@ -63,10 +63,14 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
     );
     engine.wait(cancelled)?;
     // Nothing is left to do but to end what a dead host left running; a living one does it itself.
-    match engine.drive(run) {
-        Ok(_) => {}
-        Err(error) if held(&error).is_some() => {}
-        Err(error) => return Err(error),
+    let mut ended = vec![run];
+    while let Some(run) = ended.pop() {
+        match engine.drive(run) {
+            Ok(_) => {}
+            Err(error) if held(&error).is_some() => {}
+            Err(error) => return Err(error),
+        }
+        ended.extend(engine.called(run)?.into_iter().map(|child| child.id));
     }
     output.tell(format_args!("{run} is cancelled"));
     Ok(Exit::Done)
@@ -96,9 +100,6 @@ fn go_on(
             None => return Err(error),
         },
     };
-    if report.status == ReportStatus::Failed && driving.format == crate::cli::RunFormat::Text {
-        output.flush()?;
-    }
     finish(engine, &report, driving, output)
 }
 

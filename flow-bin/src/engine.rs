@@ -10,7 +10,7 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
-use flow_runtime::journal::{Journal, Listing, RunId};
+use flow_runtime::journal::{Journal, Listing, RunId, RunRecord};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Action, Deed, Evaluator, Expressions};
 use flow_runtime::value::Value;
@@ -156,6 +156,12 @@ impl Engine {
         Ok(outermost)
     }
 
+    /// The runs that a run has called.
+    pub(crate) fn called(&self, run: RunId) -> Result<Vec<RunRecord>> {
+        let called = Listing::new().children_of(run);
+        Ok(self.host.journal().list(&called, usize::MAX >> 1)?.runs)
+    }
+
     /// What a run waits for, with what the runs it has called wait for.
     pub(crate) fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>> {
         let mut pending = Vec::new();
@@ -172,8 +178,7 @@ impl Engine {
             }
         }
         if calls {
-            let called = Listing::new().children_of(report.run);
-            for child in self.host.journal().list(&called, usize::MAX >> 1)?.runs {
+            for child in self.called(report.run)? {
                 if !child.status.is_final() {
                     let report = self.host.report(child.id)?;
                     pending.extend(self.pending(&report)?);

@@ -154,7 +154,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let pending = engine.pending(&report)?;
     let steps = steps(&engine.host.history(run)?);
     let inputs = inputs(&engine, &known)?;
-    let called = journal.list(&Listing::new().children_of(run), PIECES)?.runs;
+    let called = engine.called(run)?;
     let error = report.error.as_ref();
     if let ShowFormat::Json = arguments.format {
         let mut shown = record(&known);

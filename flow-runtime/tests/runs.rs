@@ -12,7 +12,7 @@ use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
 use flow_runtime::host::{Answers, Host, HostOptions, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::Journal;
-use flow_runtime::run::{Evaluator, Expressions, Happening};
+use flow_runtime::run::{Effect, Evaluator, Event, Expressions, Happening, Program, Run, Start};
 use flow_runtime::value::Value;
 use serde_json::json;
 
@@ -374,4 +374,70 @@ steps:
     let state = report.state.to_json();
     assert!(state["note"].as_str().unwrap().contains("oops"));
     assert_eq!(state["errors"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_with_it() {
+    let output = completed(
+        "outputs: {said: '{{ state.said }}'}
+steps:
+  - {type: shell, command: 'sleep 1000 & echo hello', output_format: text, output_to: said}
+",
+    );
+    assert_eq!(output, json!({"said": "hello"}));
+}
+
+#[test]
+fn work_that_another_host_began_has_its_whole_time_again_and_a_person_has_not() {
+    let taken_over = |definition: &str| {
+        let program = Program::new(
+            std::borrow::Cow::Owned(graph(definition)),
+            evaluator(&graph(definition)),
+        );
+        let mut run = Run::new(Arc::new(program));
+        let what = Happening::Started(Start::default());
+        run.apply(&Event { at: 1000, what }).unwrap();
+        match &run.taken_over(9_000_000)[..] {
+            [Effect::Act(action)] => action.deadline,
+            other => panic!("{other:?}"),
+        }
+    };
+    let command = taken_over("steps:\n  - {type: shell, command: make, timeout: 5}\n");
+    assert_eq!(command, Some(9_005_000));
+    let question =
+        taken_over("steps:\n  - {type: prompt, kind: text, message: Who?, timeout: 5}\n");
+    assert_eq!(question, Some(6000));
+}
+
+#[test]
+fn an_item_handed_to_an_agent_stays_pending() {
+    let bench = Bench::new(json!({}));
+    let report = bench.run(
+        "agents: {worker: works}
+outputs: {all: '{{ state.all }}'}
+steps:
+  - {type: foreach, items: [1, 2], task: one, agent: '@worker', output_to: all}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps: [{type: return, value: '{{ inputs.n }}'}]
+",
+        json!({}),
+    );
+    assert_eq!(report.status, ReportStatus::Waiting);
+    assert_eq!(report.pending.len(), 2);
+    bench.runtime.block_on(async {
+        for (index, action) in report.pending.iter().enumerate() {
+            let left = bench.host.report(report.run).unwrap().pending;
+            assert_eq!(left.len(), 2 - index);
+            let result = Value::Int(index as i64);
+            let happening = Happening::Completed {
+                action: action.id,
+                result,
+            };
+            bench.host.record(report.run, happening).await.unwrap();
+        }
+        let done = bench.host.drive(report.run).await.unwrap();
+        assert_eq!(done.output.to_json(), json!({"all": [0, 1]}));
+    });
 }

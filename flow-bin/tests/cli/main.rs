@@ -11,6 +11,9 @@ mod graph;
 mod hostile;
 mod list;
 mod output;
+mod resume;
+mod run;
+mod shortcut;
 
 use std::fs;
 use std::io::Write;
@@ -67,6 +70,7 @@ impl Place {
             .args(arguments)
             .current_dir(self.directory.path().join(directory))
             .env("FLOW_CONFIG_DIR", self.path("config"))
+            .env("FLOW_DATA_DIR", self.path("data"))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

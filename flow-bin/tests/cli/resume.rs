@@ -1,0 +1,324 @@
+//! Runs that wait, are interrupted, killed, cancelled, and go on.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{Place, Ran};
+
+const ASKS: &str = "outputs: {name: '{{ state.name.input }}'}
+steps:
+  - {id: first, type: shell, command: 'echo once >> log; echo said'}
+  - {id: name, type: prompt, kind: text, message: 'Your name?', validation: {min_length: 2}, output_to: name}
+";
+
+/// Its second step lasts until the file `go` is there.
+const SLEEPS: &str = "outputs: {done: '{{ state.done }}'}
+steps:
+  - {id: first, type: shell, command: 'echo once >> log'}
+  - id: second
+    type: shell
+    timeout: 100
+    command: 'echo $FLOW_STEP_KEY >> keys; echo $$ >> pids; if test -e go; then echo yes; else touch began; sleep 1000; fi'
+    output_format: text
+    output_to: done
+";
+
+fn lines(place: &Place, path: &str) -> Vec<String> {
+    let text = fs::read_to_string(place.path(path)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Starts a run and returns when its second step is under way.
+fn begun(place: &Place, arguments: &[&str]) -> Child {
+    let mut child = place.command(arguments).spawn().unwrap();
+    while !place.path("began").exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "the run ended");
+        thread::yield_now();
+    }
+    child
+}
+
+fn signal(name: &str, child: &Child) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Whether a process is there and does something.
+fn lives(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
+}
+
+fn newest(place: &Place) -> Value {
+    place.run(&["runs", "--format", "json"]).json()["runs"][0].clone()
+}
+
+fn id(run: &Value) -> String {
+    run["run_id"].as_str().unwrap().to_owned()
+}
+
+fn result(ran: &Ran) -> (i32, String) {
+    (ran.code, ran.json()["status"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_run_waits_until_it_is_answered() {
+    let place = Place::with(&[("asks.yaml", ASKS)]);
+    let ran = place.run(&["run", "asks.yaml", "--format", "json"]);
+    assert_eq!(result(&ran), (5, "waiting".to_owned()));
+    let pending = &ran.json()["pending"][0];
+    assert_eq!(pending["step"], "name");
+    assert_eq!(pending["message"], "Your name?");
+    let run = id(&ran.json());
+    assert!(
+        ran.stderr.contains(&format!("flow answer {run}")),
+        "{}",
+        ran.stderr
+    );
+    let again = place.run(&["resume", &run]);
+    assert_eq!(again.code, 5);
+    let refused = place.run(&["answer", &run, "A"]);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.stderr.contains("at least 2 characters"),
+        "{}",
+        refused.stderr
+    );
+    let wrong = place.run(&["answer", &run, "Ada", "--step", "first"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("`name`"), "{}", wrong.stderr);
+    let done = place.run(&["answer", &run, "Ada", "--format", "json"]);
+    assert_eq!(result(&done), (0, "completed".to_owned()));
+    assert_eq!(done.json()["output"], json!({"name": "Ada"}));
+    assert_eq!(lines(&place, "log"), ["once"]);
+    assert_eq!(place.run(&["answer", &run, "Ada"]).code, 2);
+    assert_eq!(place.run(&["resume", &run]).json(), json!({"name": "Ada"}));
+}
+
+#[test]
+fn an_answer_may_be_the_whole_result_or_a_refusal() {
+    let place = Place::with(&[("asks.yaml", ASKS)]);
+    let wait = || id(&place.run(&["run", "asks.yaml", "--format", "json"]).json());
+    let done = place.run(&["answer", &wait(), r#"{"input": "Ada"}"#]);
+    assert_eq!(done.json(), json!({"name": "Ada"}));
+    let done = place.run(&["answer", &wait(), "\"42\""]);
+    assert_eq!(done.json(), json!({"name": "42"}));
+    assert_eq!(place.run(&["answer", &wait(), "--decline"]).code, 4);
+}
+
+#[test]
+fn what_a_called_run_asks_is_answered_through_its_caller() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/outer.yaml",
+            "outputs: {it: '{{ state.it.name }}'}\nsteps:\n  - {id: ask, type: call, workflow: asks, output_to: it}\n",
+        ),
+        (".flow/workflows/asks.yaml", ASKS),
+    ]);
+    let ran = place.run(&["outer", "--format", "json"]);
+    assert_eq!(result(&ran), (5, "waiting".to_owned()));
+    assert_eq!(ran.json()["pending"][0]["step"], "name");
+    let done = place.run(&["answer", &id(&ran.json()), "Ada"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.json(), json!({"it": "Ada"}));
+    assert_eq!(lines(&place, "log"), ["once"]);
+}
+
+#[test]
+fn a_killed_run_goes_on_and_repeats_only_what_was_under_way() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    let mut child = begun(&place, &["run", "sleeps.yaml"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = lines(&place, "pids").remove(0);
+    assert!(lives(&left), "the command outlives its host");
+    place.file("go", "");
+    let run = id(&newest(&place));
+    let done = place.run(&["resume", &run[..run.len() - 1], "--format", "json"]);
+    assert_eq!(
+        result(&done),
+        (0, "completed".to_owned()),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(done.json()["output"], json!({"done": "yes"}));
+    assert!(!lives(&left), "what the dead host left is ended");
+    assert_eq!(lines(&place, "log"), ["once"]);
+    let keys = lines(&place, "keys");
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[test]
+fn an_interrupted_run_ends_its_commands_and_can_be_resumed() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    let child = begun(&place, &["run", "sleeps.yaml", "--format", "json"]);
+    signal("-INT", &child);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(result(&ran), (130, "waiting".to_owned()));
+    let run = id(&ran.json());
+    assert!(
+        ran.stderr.contains(&format!("flow resume {run}")),
+        "{}",
+        ran.stderr
+    );
+    assert!(!lives(&lines(&place, "pids")[0]));
+    place.file("go", "");
+    assert_eq!(place.run(&["resume", &run]).json(), json!({"done": "yes"}));
+    assert_eq!(lines(&place, "log"), ["once"]);
+}
+
+#[test]
+fn a_run_is_resumed_where_it_began() {
+    let place = Place::with(&[
+        (".flow/workflows/sleeps.yaml", SLEEPS),
+        ("elsewhere/file", ""),
+    ]);
+    let child = begun(&place, &["sleeps"]);
+    signal("-TERM", &child);
+    assert_eq!(Ran::from(child.wait_with_output().unwrap()).code, 130);
+    place.file("go", "");
+    let run = id(&newest(&place));
+    let elsewhere = std::path::Path::new("elsewhere");
+    let done = place
+        .command_in(elsewhere, &["resume", &run])
+        .output()
+        .unwrap();
+    assert_eq!(Ran::from(done).json(), json!({"done": "yes"}));
+}
+
+#[test]
+fn a_failed_run_tries_its_failed_step_again() {
+    let place = Place::with(&[(
+        "fails.yaml",
+        "steps:\n  - {id: first, type: shell, command: 'echo once >> log'}\n  - {id: second, type: shell, command: 'test -e go'}\n  - {type: return, value: fine}\n",
+    )]);
+    let ran = place.run(&["run", "fails.yaml", "--format", "json"]);
+    let run = id(&ran.json());
+    assert_eq!(place.run(&["resume", &run]).code, 1);
+    place.file("go", "");
+    let done = place.run(&["resume", &run]);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(lines(&place, "log"), ["once"]);
+    assert_eq!(newest(&place)["error"], Value::Null);
+}
+
+#[test]
+fn a_cancelled_run_stops_where_it_is_driven() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    let child = begun(&place, &["run", "sleeps.yaml", "--format", "json"]);
+    let run = id(&newest(&place));
+    let cancelled = place.run(&["cancel", &run, "--reason", "changed my mind"]);
+    assert_eq!(cancelled.code, 0, "{}", cancelled.stderr);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(result(&ran), (1, "cancelled".to_owned()));
+    assert!(ran.stderr.contains("changed my mind"), "{}", ran.stderr);
+    assert!(!lives(&lines(&place, "pids")[0]));
+    assert_eq!(place.run(&["cancel", &run]).code, 2);
+}
+
+#[test]
+fn cancelling_ends_what_a_dead_host_left_and_the_runs_it_called() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/outer.yaml",
+            "steps:\n  - {type: call, workflow: sleeps}\n",
+        ),
+        (".flow/workflows/sleeps.yaml", SLEEPS),
+    ]);
+    let mut child = begun(&place, &["outer"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = place.run(&["runs", "--format", "json"]).json();
+    let outer = runs["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|run| run["workflow"] == "outer");
+    let cancelled = place.run(&["cancel", &id(outer.unwrap())]);
+    assert_eq!(cancelled.code, 0, "{}", cancelled.stderr);
+    assert!(!lives(&lines(&place, "pids")[0]));
+    let runs = place
+        .run(&["runs", "--status", "cancelled", "--format", "json"])
+        .json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn runs_are_listed_newest_first() {
+    let place = Place::with(&[
+        ("asks.yaml", ASKS),
+        ("fails.yaml", "steps:\n  - {type: shell, command: exit 1}\n"),
+    ]);
+    assert_eq!(
+        place.run(&["runs", "--format", "json"]).json(),
+        json!({"runs": []})
+    );
+    assert_eq!(place.run(&["show", "r-0"]).code, 2);
+    place.run(&["run", "asks.yaml"]);
+    place.run(&["run", "fails.yaml"]);
+    let runs = place.run(&["runs", "--format", "json"]).json();
+    let names: Vec<&str> = runs["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["workflow"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["fails", "asks"]);
+    let first = &runs["runs"][0];
+    assert_eq!(first["status"], "failed");
+    let started = first["started_at"].as_str().unwrap();
+    assert!(
+        started.len() == 24 && started.ends_with('Z') && started.contains('T'),
+        "{started}"
+    );
+    let waiting = place
+        .run(&["runs", "--status", "waiting", "--format", "json"])
+        .json();
+    assert_eq!(waiting["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(waiting["runs"][0]["pending"], "name");
+    let table = place.run(&["runs", "--limit", "1"]).stdout;
+    assert!(
+        table.contains("fails") && !table.contains("asks"),
+        "{table}"
+    );
+    assert_eq!(place.run(&["runs", "--status", "lost"]).code, 2);
+}
+
+#[test]
+fn a_run_is_shown_with_its_steps_and_what_they_wrote() {
+    let place = Place::with(&[("asks.yaml", ASKS)]);
+    let run = id(&place.run(&["run", "asks.yaml", "--format", "json"]).json());
+    let shown = place.run(&["show", &run, "--format", "json"]).json();
+    assert_eq!(shown["status"], "waiting");
+    assert_eq!(shown["steps"][0]["step"], "first");
+    assert_eq!(shown["steps"][0]["outcome"], "success");
+    assert_eq!(shown["steps"][1]["outcome"], "under_way");
+    assert_eq!(shown["pending"][0]["step"], "name");
+    assert!(shown["state"].is_object());
+    let text = place.run(&["show", &run]).stdout;
+    assert!(
+        text.contains("first") && text.contains("Your name?"),
+        "{text}"
+    );
+    let logs = place.run(&["logs", &run]).stdout;
+    assert_eq!(logs, "--- first\nsaid\n");
+    let only = place.run(&["logs", &run, "--step", "first"]).stdout;
+    assert_eq!(only, "said\n");
+    assert_eq!(place.run(&["logs", &run, "--step", "none"]).code, 2);
+    let logs = place.run(&["logs", &run, "--format", "json"]).json();
+    assert_eq!(
+        logs["logs"],
+        json!([{"step": "first", "stream": "stdout", "text": "said\n"}])
+    );
+}

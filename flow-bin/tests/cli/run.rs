@@ -1,0 +1,353 @@
+//! `flow run`: inputs, results, exit codes.
+
+use serde_json::{Value, json};
+
+use super::{BAD, Place};
+
+const GREET: &str = "description: Greets somebody
+inputs:
+  who: {type: string, required: true}
+  times: {type: integer, required: true}
+  loud: {type: boolean, default: false}
+  tags: {type: array}
+  more: {type: object}
+  rate: {type: number}
+outputs:
+  said: '{{ state.said }}'
+  inputs: '{{ inputs }}'
+steps:
+  - {id: greet, type: shell, command: 'echo hello {{ inputs.who }}', output_format: text, output_to: said}
+";
+
+const FAILS: &str = "steps:\n  - {id: breaks, type: shell, command: 'echo no luck >&2; exit 3'}\n";
+
+const ASKS: &str = "outputs: {name: '{{ state.name.input }}', sure: '{{ state.sure.confirmed }}', which: '{{ state.which.selected }}'}
+steps:
+  - {id: tell, type: prompt, kind: info, message: 'Three questions follow.'}
+  - {id: name, type: prompt, kind: text, message: 'Your name?', validation: {min_length: 2}, output_to: name}
+  - {id: sure, type: prompt, kind: confirm, message: 'Sure?', output_to: sure}
+  - {id: which, type: prompt, kind: choice, message: 'Which?', options: [red, green], output_to: which}
+";
+
+/// The fields that the result of a run has, in order.
+const FIELDS: [&str; 10] = [
+    "run_id",
+    "workflow",
+    "status",
+    "final_state",
+    "states_executed",
+    "output",
+    "state",
+    "error",
+    "elapsed_ms",
+    "pending",
+];
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[test]
+fn the_output_goes_to_standard_output_and_progress_beside_it() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&["run", "greet.yaml", "Ada", "2"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()["said"], "hello Ada");
+    assert!(ran.stderr.contains("✓ greet"), "{}", ran.stderr);
+    let quiet = place.run(&["run", "greet.yaml", "Ada", "2", "-q"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn the_result_as_json_has_the_fields_that_programs_rely_on() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&["run", "greet.yaml", "Ada", "2", "--format", "json"]);
+    let result = ran.json();
+    assert_eq!(keys(&result), FIELDS);
+    assert_eq!(result["workflow"], "greet");
+    assert_eq!(result["status"], "completed");
+    assert_eq!(result["final_state"], "completed");
+    assert_eq!(result["states_executed"], 1);
+    assert_eq!(result["state"], json!({"said": "hello Ada"}));
+    assert_eq!(result["error"], Value::Null);
+    assert_eq!(result["pending"], json!([]));
+    assert!(result["elapsed_ms"].is_u64());
+}
+
+#[test]
+fn json_lines_tell_what_happens_and_end_with_the_result() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&["run", "greet.yaml", "Ada", "2", "--format", "jsonl"]);
+    let lines: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (result, events) = lines.split_last().unwrap();
+    assert_eq!(keys(result), FIELDS);
+    let words: Vec<&str> = events
+        .iter()
+        .map(|it| it["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(words, ["step_started", "action", "output", "step_ended"]);
+    assert!(
+        events
+            .iter()
+            .all(|it| it["step"] == "greet" && it["run_id"] == result["run_id"])
+    );
+    assert_eq!(events[2]["text"], "hello Ada\n");
+    assert_eq!(events[3]["outcome"], "success");
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn values_are_read_by_the_type_of_their_input() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&[
+        "run",
+        "greet.yaml",
+        "5",
+        "-3",
+        "-p",
+        "loud=yes",
+        "-p",
+        "tags=[1, \"a\"]",
+        "-p",
+        "more={\"k\": null}",
+        "-p",
+        "rate=2.5",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        ran.json()["inputs"],
+        json!({"who": "5", "times": -3, "loud": true, "tags": [1, "a"], "more": {"k": null}, "rate": 2.5})
+    );
+}
+
+#[test]
+fn inputs_come_from_a_file_too_and_flags_go_before_it() {
+    let place = Place::with(&[
+        ("greet.yaml", GREET),
+        ("in.yaml", "who: Ada\ntimes: 2\ntags: [x]\n"),
+        ("in.json", r#"{"who": "Ada", "times": 2}"#),
+    ]);
+    let ran = place.run(&[
+        "run",
+        "greet.yaml",
+        "--input-file",
+        "in.yaml",
+        "-p",
+        "who=Bob",
+    ]);
+    let inputs = &ran.json()["inputs"];
+    assert_eq!(
+        (&inputs["who"], &inputs["tags"]),
+        (&json!("Bob"), &json!(["x"]))
+    );
+    let ran = place.run(&["run", "greet.yaml", "--input-file", "in.json"]);
+    assert_eq!(ran.json()["inputs"]["times"], 2);
+    let ran = place.run(&["run", "greet.yaml", "--input-file", "in.jso"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("did you mean `in.json`?"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn every_fault_of_the_inputs_is_told_at_once_with_the_usage() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&["run", "greet.yaml", "-p", "lud=yes", "-p", "rate=fast"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    for part in [
+        "`who` is required",
+        "`times` is required",
+        "`lud` is not an input of this workflow (did you mean `loud`?)",
+        "`rate` must be a number, not `fast`",
+        "usage: flow run greet <who> <times> [-p key=value]…",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+    }
+    let ran = place.run(&["run", "greet.yaml", "a", "1", "b"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("`b` is one value too many"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!place.path("data").exists(), "nothing was recorded");
+}
+
+#[test]
+fn the_old_name_of_a_parameter_works_and_warns() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let ran = place.run(&["run", "greet.yaml", "Ada", "2", "--var", "loud=true"]);
+    assert_eq!(ran.json()["inputs"]["loud"], true);
+    assert!(ran.stderr.contains("warning: `--var`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_failed_run_says_why_and_how_to_try_again() {
+    let place = Place::with(&[("fails.yaml", FAILS)]);
+    let ran = place.run(&["run", "fails.yaml", "--format", "json"]);
+    assert_eq!(ran.code, 1);
+    let result = ran.json();
+    assert_eq!(
+        (&result["status"], &result["final_state"]),
+        (&json!("failed"), &json!("breaks"))
+    );
+    assert!(result["error"].as_str().unwrap().contains("no luck"));
+    assert!(ran.stderr.contains("flow resume r-"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_definition_with_errors_is_not_run() {
+    let place = Place::with(&[("bad.yaml", BAD)]);
+    let ran = place.run(&["run", "bad.yaml"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("bad.yaml:2:12"), "{}", ran.stderr);
+    assert!(!place.path("data").exists());
+}
+
+#[test]
+fn limits_can_be_given_with_the_run() {
+    let place = Place::with(&[(
+        "long.yaml",
+        "state: {n: 0}\nsteps:\n  - type: while\n    if: 'true'\n    max_iterations: 1000\n    steps:\n      - {type: set_state, updates: [{path: n, operation: increment}]}\n",
+    )]);
+    let ran = place.run(&["run", "long.yaml", "--max-steps", "10"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("10"), "{}", ran.stderr);
+    let place = Place::with(&[(
+        "slow.yaml",
+        "steps:\n  - {type: shell, command: sleep 100, timeout: 200}\n",
+    )]);
+    let ran = place.run(&["run", "slow.yaml", "--timeout", "50ms"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("0.05 s"), "{}", ran.stderr);
+    assert_eq!(
+        place.run(&["run", "slow.yaml", "--timeout", "soon"]).code,
+        2
+    );
+}
+
+#[test]
+fn a_plan_shows_what_is_known_and_does_nothing() {
+    let place = Place::with(&[(
+        "plan.yaml",
+        "inputs: {env: {type: string, required: true}, token: {type: string, secret: true}}
+state: {x: b}
+steps:
+  - {id: go, type: shell, command: 'touch {{ inputs.env }} {{ inputs.token }}', output_to: out}
+  - {id: later, type: shell, command: 'echo {{ state.out.stdout }}'}
+  - {id: maybe, type: condition, if: \"{{ state.x | default('a') == 'a' }}\", then: [{type: break_glass}]}
+"
+        .replace("[{type: break_glass}]", "[{type: set_state, updates: {at: '{{ now() }}', env: '{{ inputs.env }}'}}]")
+        .as_str(),
+    )]);
+    let ran = place.run(&[
+        "run",
+        "plan.yaml",
+        "prod system",
+        "-p",
+        "token=hidden",
+        "--dry-run",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for part in [
+        "$ touch 'prod system' '***'",
+        "$ echo {{ state.out.stdout }}",
+        "at = {{ now() }}, env = \"prod system\"",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("hidden"), "{}", ran.stdout);
+    assert!(!place.path("data").exists() && !place.path("prod system").exists());
+    let ran = place.run(&["run", "plan.yaml", "prod", "--dry-run", "--format", "json"]);
+    let steps = &ran.json()["steps"];
+    assert_eq!(steps[0]["known"], true);
+    assert_eq!(steps[1]["known"], false);
+    assert_eq!(
+        steps[2]["known"], false,
+        "what a default stands in for is not known"
+    );
+    assert_eq!(place.run(&["run", "plan.yaml", "--dry-run"]).code, 2);
+}
+
+#[test]
+fn prompts_are_answered_on_standard_input_until_they_can_be_understood() {
+    let place = Place::with(&[("asks.yaml", ASKS)]);
+    let ran = place.pipe(&["run", "asks.yaml", "-i"], "A\nAda\nperhaps\ny\n3\n2\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        ran.json(),
+        json!({"name": "Ada", "sure": true, "which": "green"})
+    );
+    for part in [
+        "Three questions follow.",
+        "at least 2 characters",
+        "answer y or n",
+        "1) red",
+        "answer a number from 1 to 2",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_end_of_the_input_declines() {
+    let place = Place::with(&[("asks.yaml", ASKS)]);
+    let ran = place.pipe(&["run", "asks.yaml", "-i", "--format", "json"], "");
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    assert_eq!(ran.json()["status"], "failed");
+}
+
+#[test]
+fn answers_are_prepared_in_a_file() {
+    let place = Place::with(&[
+        ("asks.yaml", ASKS),
+        (
+            "answers.yaml",
+            "name: Ada\nsure: {confirmed: false}\nwhich: red\n",
+        ),
+        ("some.json", r#"{"name": "A"}"#),
+    ]);
+    let ran = place.run(&["run", "asks.yaml", "--answers", "answers.yaml"]);
+    assert_eq!(
+        ran.json(),
+        json!({"name": "Ada", "sure": false, "which": "red"})
+    );
+    let ran = place.run(&["run", "asks.yaml", "--answers", "some.json"]);
+    assert_eq!(ran.code, 5);
+    assert!(
+        ran.stderr
+            .contains("the prepared answer to `name` is not used"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("flow answer r-"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_workflow_calls_others_by_name_from_the_library_and_beside_it() {
+    let place = Place::with(&[
+        (".flow/workflows/inner.yaml", "inputs: {n: integer}\noutputs: {twice: '{{ inputs.n * 2 }}'}\nsteps: []\n"),
+        ("flows/outer.yaml", "outputs: {a: '{{ state.a.twice }}', b: '{{ state.b.one }}', c: '{{ state.c }}'}
+steps:
+  - {type: call, workflow: inner, inputs: {n: 21}, output_to: a}
+  - {type: call, workflow: beside, output_to: b}
+  - {id: gone, type: call, workflow: \"{{ 'inne' }}\", on_error: continue, output_to: c, fallback_value: none}
+"),
+        ("flows/beside.yaml", "outputs: {one: '{{ 1 }}'}\nsteps: []\n"),
+    ]);
+    let ran = place.run(&["run", "flows/outer.yaml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json(), json!({"a": 42, "b": 1, "c": "none"}));
+    assert!(place.path(".flow/journal.db").is_file());
+}

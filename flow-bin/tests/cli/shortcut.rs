@@ -1,0 +1,67 @@
+//! `flow <workflow> …`.
+
+use super::Place;
+
+const SAYS: &str = "description: Says a word\ninputs: {word: {type: string, required: true}}\noutputs: {word: '{{ inputs.word }}'}\nsteps: []\n";
+
+fn place() -> Place {
+    Place::with(&[
+        (".flow/workflows/say.yaml", SAYS),
+        (".flow/workflows/list.yaml", SAYS),
+        (".flow/workflows/team/say.yaml", SAYS),
+    ])
+}
+
+#[test]
+fn a_workflow_is_run_by_its_name() {
+    let place = place();
+    for arguments in [
+        &["say", "hi"][..],
+        &["_say", "hi"],
+        &["team:say", "-p", "word=hi"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(
+            (ran.code, &ran.json()["word"]),
+            (0, &"hi".into()),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(place.run(&["say"]).code, 2);
+}
+
+#[test]
+fn a_workflow_with_the_name_of_a_command_has_an_underscore_before_it() {
+    let place = place();
+    assert!(place.run(&["list"]).stdout.contains("NAME"));
+    assert_eq!(place.run(&["_list", "hi"]).json()["word"], "hi");
+}
+
+#[test]
+fn the_help_says_what_a_shortcut_stands_for() {
+    let ran = place().run(&["say", "--help"]);
+    assert_eq!(ran.code, 0);
+    for part in [
+        "Says a word",
+        "usage: flow run say <word>",
+        "stands for `flow run say`",
+    ] {
+        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn an_unknown_word_is_answered_with_the_nearest_command_or_workflow() {
+    let place = place();
+    place.file("free.yaml", SAYS);
+    for (word, near) in [
+        ("chekc", "flow check"),
+        ("sayy", "flow say"),
+        ("free.yaml", "flow run free.yaml"),
+    ] {
+        let ran = place.run(&[word]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(near), "{}", ran.stderr);
+    }
+}
