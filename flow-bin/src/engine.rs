@@ -83,6 +83,9 @@ impl Engine {
             siblings = siblings.with_directory(Place::Project, directory);
         }
         options.workflows = Arc::new(Known { library, siblings });
+        options.agent = std::env::var("FLOW_AGENT")
+            .ok()
+            .filter(|command| !command.trim().is_empty());
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context("the engine cannot be started")?;
         let interrupts = {
