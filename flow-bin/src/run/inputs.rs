@@ -69,7 +69,6 @@ pub(super) fn gather(
             Err(reason) => faults.push(InputFault {
                 input: name,
                 reason,
-                suggestion: None,
             }),
         }
     }

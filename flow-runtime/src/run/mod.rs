@@ -326,10 +326,7 @@ impl Run {
                 let Kind::Prompt(prompt) = &node.kind else {
                     return Ok(());
                 };
-                let mut faults = Vec::new();
-                let ty = flow_model::graph::Type::String;
-                crate::input::check("input", ty, &prompt.validation, input, &mut faults);
-                match faults.first() {
+                match crate::input::check_text(&prompt.validation, input) {
                     None => Ok(()),
                     Some(fault) => invalid(fault.to_string()),
                 }
