@@ -13,6 +13,7 @@ use crate::cli::{CheckArguments, CheckFormat};
 use crate::exit::{Exit, Usage, report};
 use crate::files;
 use crate::output::Output;
+use crate::shortcut;
 use crate::target;
 
 /// Findings shown of one definition; more are counted.
@@ -106,7 +107,14 @@ impl Round<'_> {
             let usage = format!("the project has no workflows in {}", looked.join(", "));
             return Err(Usage::new(usage).into());
         }
+        let commands = shortcut::commands();
         for entry in &entries {
+            let name = &entry.name;
+            if commands.contains(name) {
+                output.warning(&format!(
+                    "`flow {name}` is a command; the workflow `{name}` is run by `flow _{name}`"
+                ));
+            }
             let compiled = target::entry(self.library, entry);
             self.take(compiled.map_err(anyhow::Error::from));
         }

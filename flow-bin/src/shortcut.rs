@@ -35,6 +35,16 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
     }
 }
 
+/// The names of the commands, which come before those of workflows.
+pub(crate) fn commands() -> Vec<String> {
+    let cli = Cli::command();
+    let commands = cli.get_subcommands().map(clap::Command::get_name);
+    commands
+        .map(str::to_owned)
+        .chain(["help".to_owned()])
+        .collect()
+}
+
 /// What a shortcut stands for and how it is used.
 fn help(
     library: &flow_runtime::library::Library,
@@ -65,9 +75,7 @@ fn unknown(library: &flow_runtime::library::Library, asked: &str) -> Usage {
         return usage.help(format!("`flow run {asked}` runs it"));
     }
     let usage = Usage::new(format!("there is no command or workflow `{asked}`"));
-    let commands = Cli::command();
-    let commands = commands.get_subcommands().map(clap::Command::get_name);
-    let mut names: Vec<String> = commands.map(str::to_owned).collect();
+    let mut names = commands();
     names.extend(library.list().entries.into_iter().map(|entry| entry.name));
     match target::near(asked, &names) {
         Some(near) => usage.help(format!("did you mean `flow {near}`?")),

@@ -60,5 +60,5 @@ fn what_cannot_be_meant_exits_2() {
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}");
         assert!(!ran.stderr.is_empty());
     }
-    assert!(place.run(&["chekc"]).stderr.contains("'check'"));
+    assert!(place.run(&["chekc"]).stderr.contains("`flow check`"));
 }

@@ -120,7 +120,7 @@ fn what_a_called_run_asks_is_answered_through_its_caller() {
         ),
         (".flow/workflows/asks.yaml", ASKS),
     ]);
-    let ran = place.run(&["outer", "--format", "json"]);
+    let ran = place.run(&["outer", "--format", "json", "--timeout", "1h"]);
     assert_eq!(result(&ran), (5, "waiting".to_owned()));
     assert_eq!(ran.json()["pending"][0]["step"], "name");
     let done = place.run(&["answer", &id(&ran.json()), "Ada"]);

@@ -36,6 +36,13 @@ fn a_workflow_with_the_name_of_a_command_has_an_underscore_before_it() {
     let place = place();
     assert!(place.run(&["list"]).stdout.contains("NAME"));
     assert_eq!(place.run(&["_list", "hi"]).json()["word"], "hi");
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 0);
+    assert!(
+        checked.stderr.contains("run by `flow _list`"),
+        "{}",
+        checked.stderr
+    );
 }
 
 #[test]

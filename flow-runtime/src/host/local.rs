@@ -505,7 +505,7 @@ impl Driver {
             if self.run.status() != Status::Running {
                 return Ok(self.report(None));
             }
-            if self.tasks.is_empty() && self.inbox.is_empty() {
+            if !self.is_busy() && self.inbox.is_empty() {
                 // Everything under way waits for somebody.
                 self.note_waiting().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
@@ -531,6 +531,16 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Whether something here goes on. The clock of `limits.timeout` alone does not count while
+    /// something waits for somebody.
+    fn is_busy(&self) -> bool {
+        let limit = self.run.data().and_then(|data| data.limit);
+        let is_limit = |task: &ActionId| limit.is_some_and(|(timer, _)| timer == *task);
+        self.tasks
+            .keys()
+            .any(|task| self.parked.is_empty() || !is_limit(task))
     }
 
     /// Records and applies an event, then does what follows from it.
