@@ -14,7 +14,7 @@ mod picture;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use flow_model::diagnostic::{Code, Diagnostic, Severity, Sources};
+use flow_model::diagnostic::{Code, Diagnostic, Family, Severity, Sources};
 use flow_model::graph::{Body, Graph, Kind, Target};
 use flow_model::source::{MAX_BYTES, Source};
 use flow_model::{Compiled, compile};
@@ -185,7 +185,7 @@ fn a_definition_that_breaks_one_rule_has_findings_of_that_rule_only() {
 }
 
 #[test]
-fn every_rule_is_broken_by_some_definition() {
+fn every_rule_of_the_checker_is_broken_by_some_definition() {
     let found: BTreeSet<Code> = ["bad", "hostile"]
         .into_iter()
         .flat_map(definitions)
@@ -194,7 +194,8 @@ fn every_rule_is_broken_by_some_definition() {
         .collect();
     let missing: Vec<&Code> = Code::ALL
         .iter()
-        .filter(|code| !found.contains(code))
+        // What generated Rust cannot express is no fault of a definition.
+        .filter(|code| code.family() != Family::Rust && !found.contains(code))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
