@@ -310,11 +310,15 @@ fn indent(listing: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use flow_model::diagnostic::Family;
+
     use super::{Code, Example};
 
     #[test]
     fn every_rule_has_an_example_that_breaks_it() {
-        for code in Code::ALL {
+        // What only generated Rust can break is not the checker's to find.
+        let checked = Code::ALL.iter().filter(|code| code.family() != Family::Rust);
+        for code in checked {
             let compiled = Example::of(*code).bad.map(|bad| bad.compile());
             let found = compiled.is_some_and(|it| it.findings.iter().any(|f| f.code == *code));
             assert!(found, "{code}");
