@@ -317,7 +317,9 @@ mod tests {
     #[test]
     fn every_rule_has_an_example_that_breaks_it() {
         // What only generated Rust can break is not the checker's to find.
-        let checked = Code::ALL.iter().filter(|code| code.family() != Family::Rust);
+        let checked = Code::ALL
+            .iter()
+            .filter(|code| code.family() != Family::Rust);
         for code in checked {
             let compiled = Example::of(*code).bad.map(|bad| bad.compile());
             let found = compiled.is_some_and(|it| it.findings.iter().any(|f| f.code == *code));
