@@ -1,4 +1,4 @@
-//! Documents that nearly follow the grammar, so that most inputs come as far as the graph.
+//! Documents that nearly follow the grammar, which any bytes seldom do.
 #![no_main]
 
 use arbitrary::Unstructured;

@@ -30,7 +30,7 @@ const ROOTS: &[&str] = &[
     "env.",
 ];
 
-/// Lists and maps end here; deeper ones come from the grammar's own recursion.
+/// Nothing is nested deeper than this; without a bound the grammar could go on for ever.
 const DEEPEST: usize = 12;
 
 fn plain(word: &str) -> String {
