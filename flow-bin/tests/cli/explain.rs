@@ -1,6 +1,6 @@
 //! `flow explain`.
 
-use flow_model::diagnostic::Code;
+use flow_model::diagnostic::{Code, Family};
 
 use super::Place;
 
@@ -11,6 +11,10 @@ fn every_rule_is_explained_with_its_fault_drawn() {
         let ran = place.run(&["explain", code.as_str()]);
         assert_eq!(ran.code, 0, "{code}");
         assert!(ran.stdout.contains(code.title()), "{code}");
+        // What only generated Rust can break is not the checker's to find.
+        if code.family() == Family::Rust {
+            continue;
+        }
         let drawn = format!("[{code}]");
         // In the heading, and in at least one finding.
         assert!(ran.stdout.matches(&drawn).count() >= 2, "{}", ran.stdout);

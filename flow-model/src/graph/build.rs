@@ -2,10 +2,11 @@
 //! tests, examples.
 //!
 //! ```
-//! use flow_model::graph::{Kind, Node};
+//! use flow_model::graph::{Edge, Kind, Node};
 //! use flow_model::graph::build::{END, fixed, node, shell, success};
 //!
-//! static BUILD: Node = node("build", 3, Kind::Shell(shell(fixed("make"))), &[success(END)]);
+//! const EDGES: &[Edge] = &[success(END)];
+//! static BUILD: Node = node("build", 3, Kind::Shell(shell(fixed("make"))), EDGES);
 //! assert_eq!(BUILD.id, "build");
 //! ```
 
