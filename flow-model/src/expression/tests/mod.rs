@@ -6,7 +6,6 @@
 )]
 
 mod braces;
-mod documents;
 mod forms;
 mod hostile;
 #[cfg(feature = "js")]
@@ -14,6 +13,7 @@ mod javascript;
 mod jinja_names;
 mod jinja_reads;
 mod jinja_syntax;
+mod samples;
 
 use std::ops::Range;
 
