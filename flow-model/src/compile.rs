@@ -28,7 +28,8 @@ pub struct Compiled {
 impl Compiled {
     /// A source that could not be read at all, such as bytes that are not UTF-8.
     #[must_use]
-    pub fn refused(source: Source, finding: Diagnostic) -> Self {
+    pub fn refused(source: Source, mut finding: Diagnostic) -> Self {
+        finding.complete();
         Compiled {
             sources: Sources(vec![source]),
             findings: vec![finding],
@@ -131,6 +132,7 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
         graph = Some(lowered);
     }
     for finding in &mut findings {
+        finding.complete();
         if strict {
             finding.severity = Severity::Error;
         }

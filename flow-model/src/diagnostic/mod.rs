@@ -119,6 +119,16 @@ impl Diagnostic {
         self
     }
 
+    /// Says what the rule says where the finding itself says nothing.
+    pub(crate) fn complete(&mut self) {
+        if self.label.is_empty() {
+            self.label = self.code.label().to_owned();
+        }
+        if self.help.is_none() {
+            self.help = Some(self.code.way_out().to_owned());
+        }
+    }
+
     pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
         self

@@ -111,6 +111,62 @@ impl Code {
         }
     }
 
+    /// A few words for the place, when a finding has none of its own.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Code::Syntax => "not YAML",
+            Code::NotUtf8 => "not UTF-8",
+            Code::TooLarge => "too much",
+            Code::Empty => "nothing here",
+            Code::UnknownKey => "unknown key",
+            Code::MissingKey => "something is missing here",
+            Code::OutOfLimits => "outside the limits",
+            Code::BadName | Code::BadAgent => "not such a name",
+            Code::Conflict => "excludes another key",
+            Code::UnknownStepType => "not a step type",
+            Code::BadParameter => "does not fit the tool",
+            Code::TemplateSyntax | Code::JavaScriptSyntax => "does not parse",
+            Code::UnknownFilter => "unknown here",
+            Code::UnknownName => "unknown name",
+            Code::BadPath => "not a path",
+            Code::BadLiteral => "does not fit",
+            Code::NoOptions => "nothing to choose",
+            Code::BadValidation => "cannot work",
+            Code::UnusedInput | Code::UnusedState | Code::UnusedOutput => "never read",
+            Code::UnusedTask => "never run",
+            Code::PromptInTask => "nobody to ask",
+            Code::AwaitWithoutTimeout => "no `timeout`",
+            Code::UnboundedLoop => "no `max_iterations`",
+            Code::RetryNotIdempotent => "may be done twice",
+            Code::ParallelWrite => "set by all of them",
+            Code::Unquoted => "not quoted",
+            Code::ShadowedTier => "the same name",
+            Code::UnknownWorkflow => "not known",
+            Code::NeedsStateRequired => "no `needs_state`",
+            Code::NoResult => "nothing to store",
+            _ => "here",
+        }
+    }
+
+    /// The way out, when a finding names no nearer one.
+    pub(super) const fn way_out(self) -> &'static str {
+        match self {
+            Code::WrongType => "write a value of that kind",
+            Code::NotAWord => "write one of these words",
+            Code::OutOfLimits => "choose a value within the limits",
+            Code::BadParameter => "look at the tool's parameters in the reference of the language",
+            Code::BadCallInput => "look at the inputs of the called workflow",
+            Code::TemplateSyntax => {
+                "mend the expression; `{% raw %}` protects braces that are text"
+            }
+            Code::JavaScriptSyntax => "mend the JavaScript",
+            Code::BadRegex => "mend the expression; look-around and back-references do not exist",
+            Code::BadLiteral => "change the value or its declaration",
+            Code::NeverHolds => "drop the transition, or change its condition",
+            _ => "`flow explain` says more about this code",
+        }
+    }
+
     /// The rule with this code, in any case, with or without the `F` and leading zeros.
     #[must_use]
     pub fn parse(text: &str) -> Option<Code> {
