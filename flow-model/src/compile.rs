@@ -103,7 +103,7 @@ pub fn compile(source: Source, loader: &dyn Loader) -> Compiled {
         findings: Vec::new(),
         names: HashMap::new(),
     };
-    units.load(source, None, &mut Vec::new());
+    units.load(source, &mut Vec::new());
     let Units {
         sources,
         trees,
@@ -165,7 +165,7 @@ struct Units<'l> {
 
 impl Units<'_> {
     /// Reads one file and what it imports. `stack` holds the files being read.
-    fn load(&mut self, source: Source, asked: Option<Span>, stack: &mut Vec<String>) {
+    fn load(&mut self, source: Source, stack: &mut Vec<String>) {
         let file = FileId(u16::try_from(self.sources.len()).unwrap_or(u16::MAX));
         let name = source.name().to_owned();
         self.names.insert(name.clone(), file);
@@ -202,7 +202,6 @@ impl Units<'_> {
             self.import(&name, &import, stack);
         }
         stack.pop();
-        let _ = asked;
     }
 
     fn import(&mut self, from: &str, import: &Spanned<String>, stack: &mut Vec<String>) {
@@ -238,7 +237,7 @@ impl Units<'_> {
             );
             return;
         }
-        self.load(source, Some(import.span), stack);
+        self.load(source, stack);
     }
 }
 

@@ -558,8 +558,7 @@ impl<'d> Pass<'_, 'd> {
             };
             self.read(read, at, scope, reads);
         }
-        for call in analysis.calls.iter().filter(|call| call.name == "variable") {
-            let _ = call;
+        if analysis.calls.iter().any(|call| call.name == "variable") {
             self.checker.uses.all_inputs.insert(scope.unit);
         }
     }

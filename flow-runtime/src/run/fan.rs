@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flow_model::graph::{FanOut, Form, Node, OnChildError, Operation, Runner, Template};
+use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
 use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
@@ -373,7 +373,6 @@ impl<'r> Machine<'r> {
             self.go(id, index, to);
             self.data.ready.push_back(id);
         }
-        let _ = Form::Steps;
     }
 }
 

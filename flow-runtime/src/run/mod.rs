@@ -4,14 +4,17 @@
 //! What happened comes in as an [`Event`], what is wanted goes out as [`Effect`]s, and the state
 //! of the run is the fold of its events. Replaying the same events gives the same effects.
 
+mod action;
 mod computed;
 mod data;
 pub mod effect;
+mod ending;
 mod evaluate;
 pub mod event;
 mod fan;
 pub mod frame;
 mod machine;
+mod settle;
 pub mod state;
 pub mod time;
 mod view;
@@ -21,6 +24,7 @@ use std::sync::Arc;
 
 use flow_model::graph::{Graph, Kind, PromptKind};
 
+use action::shell_result;
 pub use computed::Cell;
 use computed::Dependents;
 pub use data::Data;
@@ -28,7 +32,7 @@ pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
-use machine::{Machine, Next, shell_result};
+use machine::{Machine, Next};
 use state::{Change, parse_path};
 pub use view::{Evaluator, Field, View};
 
@@ -496,21 +500,16 @@ impl Machine<'_> {
         }
     }
 
-    /// The frame that waits for an action, unless the answer is late or repeated.
-    fn answered(&mut self, action: ActionId) -> Option<frame::FrameId> {
-        self.data.waiting.remove(&action)
+    /// The frame and the step that wait for an action or timer, unless the answer is late or
+    /// repeated.
+    fn answered(&mut self, action: ActionId) -> Option<(frame::FrameId, frame::Step)> {
+        let id = self.data.waiting.remove(&action)?;
+        let step = self.data.frames.get_mut(&id)?.step.take()?;
+        Some((id, step))
     }
 
     fn completed(&mut self, action: ActionId, result: &Value) {
-        let Some(id) = self.answered(action) else {
-            return;
-        };
-        let Some(step) = self
-            .data
-            .frames
-            .get_mut(&id)
-            .and_then(|frame| frame.step.take())
-        else {
+        let Some((id, step)) = self.answered(action) else {
             return;
         };
         let node = step.node;
@@ -551,15 +550,7 @@ impl Machine<'_> {
     }
 
     fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {
-        let Some(id) = self.answered(action) else {
-            return;
-        };
-        let Some(step) = self
-            .data
-            .frames
-            .get_mut(&id)
-            .and_then(|frame| frame.step.take())
-        else {
+        let Some((id, step)) = self.answered(action) else {
             return;
         };
         let node = step.node;
@@ -592,15 +583,7 @@ impl Machine<'_> {
     }
 
     fn declined(&mut self, action: ActionId, reason: &str) {
-        let Some(id) = self.answered(action) else {
-            return;
-        };
-        let Some(step) = self
-            .data
-            .frames
-            .get_mut(&id)
-            .and_then(|frame| frame.step.take())
-        else {
+        let Some((id, step)) = self.answered(action) else {
             return;
         };
         self.release();
@@ -735,15 +718,7 @@ impl Machine<'_> {
             self.fail_frame(ROOT, Failure::new(FailureKind::Limit, message));
             return;
         }
-        let Some(id) = self.answered(timer) else {
-            return;
-        };
-        let Some(step) = self
-            .data
-            .frames
-            .get_mut(&id)
-            .and_then(|frame| frame.step.take())
-        else {
+        let Some((id, step)) = self.answered(timer) else {
             return;
         };
         match step.waits {

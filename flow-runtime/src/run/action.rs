@@ -1,0 +1,309 @@
+//! What a node wants done: rendering it, handing it out, waiting for its turn.
+
+use std::sync::Arc;
+
+use flow_model::graph::{CallAnswer, CallTarget, Kind, Node, OutputFormat, Template, ToolRef};
+
+use super::effect::{Action, Deed, Effect};
+use super::event::{Failure, FailureKind};
+use super::frame::{FrameId, Waits};
+use super::machine::{Extras, Machine};
+use crate::value::Value;
+
+/// Actions that may be under way at once; further ones wait for their turn.
+const MAX_UNDER_WAY: u64 = 50;
+/// Seconds an action may take when its step does not say.
+const DEFAULT_TIMEOUT: f64 = 30.0;
+/// The same for a task handed to an agent.
+const DELEGATE_TIMEOUT: f64 = 300.0;
+
+impl<'r> Machine<'r> {
+    pub(super) fn deed(&mut self, id: FrameId, node: &'r Node) -> Result<Deed, Failure> {
+        match &node.kind {
+            Kind::Shell(shell) => {
+                let command =
+                    self.evaluate(id, Some(node), Extras::default(), |evaluator, view| {
+                        evaluator.command(&shell.command, view)
+                    })?;
+                let mut env = Vec::with_capacity(shell.env.len());
+                for (name, value) in shell.env.iter() {
+                    env.push((name.to_string(), self.text(id, node, value)?));
+                }
+                Ok(Deed::Shell {
+                    command,
+                    env,
+                    working_directory: self.optional_text(
+                        id,
+                        node,
+                        shell.working_directory.as_ref(),
+                    )?,
+                    by: shell.by,
+                    output: shell.output,
+                    reason: self.optional_text(id, node, shell.reason.as_ref())?,
+                })
+            }
+            Kind::Tool { tool, parameters } => {
+                let (tool, builtin) = match tool {
+                    ToolRef::Builtin(name) => (name.to_string(), true),
+                    ToolRef::Host(name) => (name.to_string(), false),
+                    ToolRef::Declared(index) => {
+                        let signature = self.graph.tools.get(usize::from(*index));
+                        (
+                            signature.map_or(String::new(), |s| s.name.to_string()),
+                            false,
+                        )
+                    }
+                };
+                let mut parameters = self.render(id, node, parameters, Extras::default())?;
+                if builtin {
+                    self.inject_session(&tool, &mut parameters);
+                }
+                Ok(Deed::Tool {
+                    tool,
+                    builtin,
+                    parameters,
+                })
+            }
+            Kind::Prompt(prompt) => {
+                let options = match &prompt.options {
+                    None => Vec::new(),
+                    Some(options) => match self.render(id, node, options, Extras::default())? {
+                        Value::List(list) => list.0.clone(),
+                        other => {
+                            let message = format!("`options` is {}, not a list", other.noun());
+                            return Err(Failure::new(FailureKind::Expression, message));
+                        }
+                    },
+                };
+                Ok(Deed::Prompt {
+                    message: self.text(id, node, &prompt.message)?,
+                    kind: prompt.kind,
+                    options,
+                })
+            }
+            Kind::Delegate {
+                instructions,
+                agent,
+                returns,
+            } => Ok(Deed::Delegate {
+                instructions: self.text(id, node, instructions)?,
+                agent: agent.as_ref().map(ToString::to_string),
+                returns: returns.as_ref().map(Value::from),
+                complaint: None,
+            }),
+            Kind::Call(call) => {
+                let (workflow, definition) = match &call.target {
+                    CallTarget::Name(name) => (Some(self.text(id, node, name)?), None),
+                    CallTarget::Definition(definition) => {
+                        let value = self.render(id, node, definition, Extras::default())?;
+                        (None, Some(value))
+                    }
+                };
+                let mut pairs = |list: &[(flow_model::graph::Text, Template)]| {
+                    let mut out = Vec::with_capacity(list.len());
+                    for (name, value) in list {
+                        out.push((
+                            name.as_ref(),
+                            self.render(id, node, value, Extras::default())?,
+                        ));
+                    }
+                    Ok::<Value, Failure>(Value::map(out))
+                };
+                let inputs = pairs(&call.inputs)?;
+                let variables = pairs(&call.variables)?;
+                let depth = self.data.start.depth + 1;
+                if depth > self.graph.limits.max_depth {
+                    return Err(Failure::new(
+                        FailureKind::Limit,
+                        format!(
+                            "workflows call each other more than {} deep",
+                            self.graph.limits.max_depth
+                        ),
+                    ));
+                }
+                self.data.deepest = self.data.deepest.max(depth);
+                let session = self.optional_text(id, node, call.session.as_ref())?;
+                let number = |value: Option<Value>| match value {
+                    Some(Value::Int(value)) => Some(value as f64),
+                    Some(Value::Float(value)) => Some(value),
+                    _ => None,
+                };
+                let mut optional = |template: &Option<Template>| {
+                    let template = template.as_ref();
+                    template
+                        .map(|t| self.render(id, node, t, Extras::default()))
+                        .transpose()
+                };
+                let max_states = number(optional(&call.max_states)?).map(|states| states as u64);
+                let execution_timeout = number(optional(&call.execution_timeout)?);
+                let save = optional(&call.save_on_success)?;
+                Ok(Deed::Call {
+                    workflow,
+                    definition,
+                    inputs,
+                    variables,
+                    session,
+                    max_states,
+                    execution_timeout,
+                    save_on_success: match save {
+                        Some(Value::Bool(save)) => Some(save),
+                        _ => None,
+                    },
+                    depth,
+                    response: call.answer == CallAnswer::Response,
+                })
+            }
+            Kind::Condition { .. }
+            | Kind::While { .. }
+            | Kind::Loop { .. }
+            | Kind::FanOut(_)
+            | Kind::Jump(_)
+            | Kind::Goto { .. }
+            | Kind::Return { .. }
+            | Kind::SetState
+            | Kind::Wait { .. } => Err(Failure::new(
+                FailureKind::Action,
+                format!("`{}` is no action", node.id),
+            )),
+        }
+    }
+
+    /// `session_id` of a terminal tool that does not name one: the run's own, else the latest.
+    pub(super) fn inject_session(&self, tool: &str, parameters: &mut Value) {
+        let takes = flow_model::tools::find(tool).is_some_and(|tool| tool.takes_session());
+        let session = self
+            .data
+            .variables
+            .get("session_id")
+            .cloned()
+            .or_else(|| self.data.start.session.as_deref().map(Value::text));
+        if let (true, Some(session), Value::Map(map)) = (takes, session, parameters)
+            && map
+                .0
+                .get("session_id")
+                .is_none_or(|given| *given == Value::Null)
+        {
+            Arc::make_mut(map)
+                .0
+                .insert(Arc::from("session_id"), session);
+        }
+    }
+
+    pub(super) fn action(&mut self, id: FrameId, node: &Node, deed: Deed) -> Action {
+        let action = self.next_action();
+        let timeout = node.timeout.or(match &deed {
+            Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
+            Deed::Tool { tool, .. } => {
+                let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
+                (!own).then_some(DEFAULT_TIMEOUT)
+            }
+            Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
+            Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
+        });
+        Action {
+            id: action,
+            key: format!("{}-{}", self.data.start.run, action.0),
+            frame: id,
+            node: node.id.to_string(),
+            attempt: 1,
+            deadline: timeout.map(|seconds| self.at + (seconds * 1000.0) as u64),
+            what: deed,
+        }
+    }
+
+    /// Hands an action out, or lets it wait for its turn.
+    pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
+        self.data.waiting.insert(action.id, id);
+        if self.data.under_way >= MAX_UNDER_WAY {
+            self.data.queue.push_back(id);
+            self.wait(id, node, Waits::Turn(Box::new(action)));
+            return;
+        }
+        self.data.under_way += 1;
+        self.effects.push(Effect::Act(action.clone()));
+        self.wait(id, node, Waits::Action(Box::new(action)));
+    }
+
+    /// An action has ended; the next one in line may begin.
+    pub(super) fn release(&mut self) {
+        self.data.under_way = self.data.under_way.saturating_sub(1);
+        while self.data.under_way < MAX_UNDER_WAY {
+            let Some(id) = self.data.queue.pop_front() else {
+                return;
+            };
+            let Some(frame) = self.data.frames.get_mut(&id) else {
+                continue;
+            };
+            let Some(step) = &mut frame.step else {
+                continue;
+            };
+            if let Waits::Turn(action) = &mut step.waits {
+                let mut action = action.clone();
+                // The time in line is not the action's.
+                let late = self.at.saturating_sub(step.since);
+                action.deadline = action.deadline.map(|deadline| deadline + late);
+                step.waits = Waits::Action(action.clone());
+                step.since = self.at;
+                self.data.under_way += 1;
+                self.effects.push(Effect::Act(*action));
+            }
+        }
+    }
+}
+
+/// What a command's result means: its value by format, or why it failed.
+pub(super) fn shell_result(
+    node: &Node,
+    output: OutputFormat,
+    result: &Value,
+) -> Result<Value, Failure> {
+    let exit = match result.get("exit_code") {
+        Some(Value::Int(code)) => *code,
+        _ => 0,
+    };
+    let captured = node.writes.iter().any(|write| write.value.is_none());
+    let whole = output == OutputFormat::Result && captured && node.retry.is_none();
+    if exit != 0 && !whole {
+        let stderr = result
+            .get("stderr")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        let said = last
+            .map(|line| format!(": {}", line.trim()))
+            .unwrap_or_default();
+        let message = format!(
+            "the command of `{}` ended with exit code {exit}{said}",
+            node.id
+        );
+        return Err(Failure::new(FailureKind::Action, message));
+    }
+    let stdout = result
+        .get("stdout")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let trimmed = stdout.strip_suffix('\n').unwrap_or(stdout);
+    Ok(match output {
+        OutputFormat::Result => result.clone(),
+        OutputFormat::Text => Value::text(trimmed),
+        OutputFormat::Lines => {
+            let lines = if trimmed.is_empty() {
+                Vec::new()
+            } else {
+                trimmed.lines().collect()
+            };
+            Value::list(lines.into_iter().map(Value::text))
+        }
+        OutputFormat::Json => match serde_json::from_str::<Value>(stdout) {
+            Ok(value) => value,
+            Err(error) => {
+                let message = format!("the output of `{}` is not JSON: {error}", node.id);
+                return Err(Failure::new(FailureKind::Action, message));
+            }
+        },
+        OutputFormat::KeyValue => Value::map(trimmed.lines().filter_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            Some((key.trim(), Value::text(value.trim())))
+        })),
+    })
+}

@@ -1,0 +1,306 @@
+//! How a frame ends, and how a run begins and begins again.
+
+use flow_model::graph::{ErrorAction, Operation, Target, Template};
+
+use super::computed::{Moment, recompute};
+use super::effect::{Effect, Finish, Status};
+use super::event::{ActionId, Failure, FailureKind};
+use super::frame::{BodyRef, Frame, FrameId, ROOT};
+use super::machine::{Extras, Machine, Next, plain};
+use super::state::Change;
+use super::view::View;
+use crate::value::Value;
+
+impl<'r> Machine<'r> {
+    /// A frame has reached the end of its body, or returned.
+    pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
+        let Some(frame) = self.data.frames.get(&id) else {
+            return;
+        };
+        match frame.body {
+            BodyRef::Main => self.complete_run(value),
+            BodyRef::Task(_) => {
+                let parent = frame.parent;
+                self.data.frames.remove(&id);
+                self.child_ended(parent, Ok(value.unwrap_or_default()));
+            }
+            BodyRef::OnError => {
+                let failure = frame.error.clone();
+                self.end_failed(failure);
+            }
+            BodyRef::Cleanup(task) => {
+                let (parent, failure) = (frame.parent, frame.error.clone());
+                self.data.frames.remove(&id);
+                let failure =
+                    failure.unwrap_or_else(|| Failure::new(FailureKind::Child, "the task failed"));
+                let returns = self
+                    .graph
+                    .tasks
+                    .get(usize::from(task))
+                    .and_then(|task| task.on_error.as_ref())
+                    .is_some_and(|on_error| on_error.returns);
+                let ended = if returns {
+                    Ok(Value::map([("error", failure.to_value())]))
+                } else {
+                    Err(failure)
+                };
+                self.child_ended(parent, ended);
+            }
+        }
+    }
+
+    pub(super) fn complete_run(&mut self, value: Option<Value>) {
+        let output = if self.graph.outputs.is_empty() {
+            Ok(value.unwrap_or_default())
+        } else {
+            let mut outputs = Vec::with_capacity(self.graph.outputs.len());
+            let mut failed = None;
+            for output in self.graph.outputs.iter() {
+                let rendered = match &output.value {
+                    Template::Literal(literal) => Ok(Value::from(literal)),
+                    template => self.evaluate(ROOT, None, Extras::default(), |evaluator, view| {
+                        evaluator.render(template, view)
+                    }),
+                };
+                match rendered {
+                    Ok(value) => outputs.push((output.field.name.as_ref(), value)),
+                    Err(failure) => {
+                        failed = Some(Failure::new(
+                            failure.kind,
+                            format!(
+                                "the output `{}` has no value: {}",
+                                output.field.name, failure.message
+                            ),
+                        ));
+                        break;
+                    }
+                }
+            }
+            match failed {
+                Some(failure) => Err(failure),
+                None => Ok(Value::map(outputs)),
+            }
+        };
+        match output {
+            Ok(output) => {
+                self.data.output = output.clone();
+                self.finish(Finish {
+                    status: Status::Completed,
+                    output,
+                    error: None,
+                });
+            }
+            Err(failure) => {
+                self.fail_frame(ROOT, failure);
+            }
+        }
+    }
+
+    /// A frame has failed; what that means depends on whose it is.
+    pub(super) fn fail_frame(&mut self, id: FrameId, failure: Failure) -> Next {
+        let Some(frame) = self.data.frames.get(&id) else {
+            return Next::Over;
+        };
+        match frame.body {
+            BodyRef::Main => self.fail_workflow(failure),
+            BodyRef::OnError => {
+                // Failing failure steps do not hide why the run failed.
+                let first = frame.error.clone();
+                self.end_failed(first.or(Some(failure)));
+            }
+            BodyRef::Task(task) => self.fail_task(id, task, failure),
+            BodyRef::Cleanup(_) => {
+                let (parent, first) = (frame.parent, frame.error.clone());
+                self.data.frames.remove(&id);
+                self.child_ended(parent, Err(first.unwrap_or(failure)));
+            }
+        }
+        Next::Over
+    }
+
+    pub(super) fn fail_task(&mut self, id: FrameId, task: u16, failure: Failure) {
+        let handler = self
+            .graph
+            .tasks
+            .get(usize::from(task))
+            .and_then(|task| task.on_error.as_ref());
+        let Some(frame) = self.data.frames.get_mut(&id) else {
+            return;
+        };
+        let Some(handler) = handler else {
+            let parent = frame.parent;
+            self.data.frames.remove(&id);
+            self.child_ended(parent, Err(failure));
+            return;
+        };
+        frame.body = BodyRef::Cleanup(task);
+        frame.at = handler.body.entry;
+        frame.loops.clear();
+        frame.jumps.clear();
+        frame.step = None;
+        frame.error = Some(failure);
+        self.data.ready.push_back(id);
+    }
+
+    pub(super) fn fail_workflow(&mut self, failure: Failure) {
+        self.stop_all();
+        self.data.error = Some(failure.clone());
+        let on_error = &self.graph.on_error;
+        if let Some(path) = &on_error.collect_to {
+            let segments: Vec<String> = path
+                .segments
+                .iter()
+                .map(|segment| match segment {
+                    Template::Literal(literal) => plain(&Value::from(literal)),
+                    Template::Expression(_)
+                    | Template::Text(_)
+                    | Template::List(_)
+                    | Template::Map(_) => String::new(),
+                })
+                .collect();
+            let change = Change {
+                tier: path.tier,
+                path: segments,
+                operation: Operation::Append,
+                value: failure.to_value(),
+            };
+            // An error that cannot be collected must not hide the error itself.
+            let _ = self.change(ROOT, &[change]);
+        }
+        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
+        if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
+            self.data.again = true;
+            self.restart();
+            return;
+        }
+        if on_error.body.nodes.is_empty() || refused {
+            self.end_failed(Some(failure));
+            return;
+        }
+        if let Some(frame) = self.data.frames.get_mut(&ROOT) {
+            frame.body = BodyRef::OnError;
+            frame.at = on_error.body.entry;
+            frame.loops.clear();
+            frame.step = None;
+            frame.error = Some(failure);
+            self.data.ready.push_back(ROOT);
+        }
+    }
+
+    pub(super) fn end_failed(&mut self, failure: Option<Failure>) {
+        self.data.error.clone_from(&failure);
+        self.finish(Finish {
+            status: Status::Failed,
+            output: Value::Null,
+            error: failure,
+        });
+    }
+
+    pub(super) fn finish(&mut self, finish: Finish) {
+        self.stop_all();
+        if let Some((timer, _)) = self.data.limit.take() {
+            self.effects.push(Effect::Stop(timer));
+        }
+        self.data.status = finish.status;
+        self.data.ready.clear();
+        self.effects.push(Effect::Finish(finish));
+    }
+
+    /// Nothing that is under way is wanted any more.
+    pub(super) fn stop_all(&mut self) {
+        let waiting: Vec<ActionId> = std::mem::take(&mut self.data.waiting).into_keys().collect();
+        for action in waiting {
+            self.effects.push(Effect::Stop(action));
+        }
+        self.data.under_way = 0;
+        self.data.queue.clear();
+        self.data.ready.clear();
+        self.data.frames.retain(|id, _| *id == ROOT);
+    }
+
+    /// The workflow from its start, with fresh state.
+    pub(super) fn restart(&mut self) {
+        let inputs = self.data.start.inputs.clone();
+        self.data.frames.clear();
+        self.data.frames.insert(
+            ROOT,
+            Frame::new(BodyRef::Main, self.graph.body.entry, inputs),
+        );
+        self.data.store = super::state::Store::default();
+        self.data.computed.clear();
+        self.data.included.clear();
+        self.data.steps = 0;
+        self.initialise();
+    }
+
+    /// Initial state, in document order, then everything computed.
+    pub(super) fn initialise(&mut self) {
+        let initials = self.graph.state.clone();
+        for initial in initials.iter() {
+            let Some(template) = &initial.value else {
+                continue;
+            };
+            let value = match template {
+                Template::Literal(literal) => Ok(Value::from(literal)),
+                template => {
+                    let seed = self.seed();
+                    let view = View {
+                        graph: self.graph,
+                        dependents: self.dependents,
+                        data: self.data,
+                        frame: None,
+                        needs: None,
+                        error: None,
+                        result: None,
+                        locals: &[],
+                        has_state: false,
+                        at: self.at,
+                        seed,
+                    };
+                    self.evaluator.render(template, &view)
+                }
+            };
+            let change = match value {
+                Ok(value) => Change {
+                    tier: initial.tier,
+                    path: vec![initial.name.to_string()],
+                    operation: Operation::Set,
+                    value,
+                },
+                Err(failure) => {
+                    let message = format!(
+                        "the initial value of `{}` cannot be made: {}",
+                        initial.name, failure.message
+                    );
+                    self.end_failed(Some(Failure::new(failure.kind, message)));
+                    return;
+                }
+            };
+            if let Err(failure) = self
+                .data
+                .store
+                .apply(&[change], self.graph.limits.max_state_bytes)
+            {
+                self.end_failed(Some(failure));
+                return;
+            }
+        }
+        let moment = Moment {
+            at: self.at,
+            seed: self.data.evaluations,
+        };
+        recompute(
+            self.graph,
+            self.dependents,
+            self.evaluator,
+            self.data,
+            None,
+            moment,
+        );
+        if let Some(Target::Node(entry)) = self.data.frames.get(&ROOT).map(|frame| frame.at) {
+            let node = self.graph.body.nodes.get(usize::from(entry));
+            self.data.last_node = node.map(|node| node.id.to_string());
+        }
+        self.data.ready.push_back(ROOT);
+    }
+}

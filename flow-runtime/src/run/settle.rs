@@ -1,0 +1,423 @@
+//! How a step ends: what it writes, and which edge it takes.
+
+use std::sync::Arc;
+
+use flow_model::graph::{
+    Condition, Edge, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
+};
+
+use super::computed::{Moment, recompute};
+use super::effect::{Deed, Effect, Ending};
+use super::event::{Failure, FailureKind};
+use super::frame::{FrameId, ROOT, Settled, Waits};
+use super::machine::{Extras, Machine, Next, plain};
+use super::state::Change;
+use crate::value::Value;
+
+impl<'r> Machine<'r> {
+    /// A step did what was asked: writes, then edges.
+    pub(super) fn settle_success(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        result: Value,
+    ) -> Result<Next, Failure> {
+        let Some(node) = self.node(id, index) else {
+            return Ok(Next::Over);
+        };
+        let sets = matches!(node.kind, Kind::SetState);
+        let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
+        let result = if sets { written } else { result };
+        Ok(self.settle(
+            id,
+            index,
+            Settled {
+                outcome: Outcome::Success,
+                result,
+                error: None,
+            },
+        ))
+    }
+
+    /// Writes a batch; gives the written values by field.
+    pub(super) fn write(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        writes: &[Write],
+        result: Option<&Value>,
+        error: Option<&Value>,
+        sets: bool,
+    ) -> Result<Value, Failure> {
+        if writes.is_empty() {
+            return Ok(Value::Null);
+        }
+        let mut locals: Vec<(String, Value)> = Vec::new();
+        let mut changes = Vec::with_capacity(writes.len());
+        for write in writes {
+            let visible = if sets { None } else { result };
+            let mut path = Vec::with_capacity(write.path.segments.len());
+            for segment in write.path.segments.iter() {
+                let extras = Extras {
+                    error,
+                    result: visible,
+                    locals: &locals,
+                };
+                path.push(plain(&self.render(id, node, segment, extras)?));
+            }
+            let value = match &write.value {
+                Some(template) => {
+                    let extras = Extras {
+                        error,
+                        result: visible,
+                        locals: &locals,
+                    };
+                    self.render(id, node, template, extras)?
+                }
+                None => result.cloned().unwrap_or_default(),
+            };
+            if write.operation == Operation::Set && path.len() == 1 {
+                locals.push((path[0].clone(), value.clone()));
+            }
+            changes.push(Change {
+                tier: write.path.tier,
+                path,
+                operation: write.operation,
+                value,
+            });
+        }
+        self.change(id, &changes)
+            .map_err(|failure| failure.at(&node.id))?;
+        Ok(Value::map(locals))
+    }
+
+    /// Applies a batch to the state a frame works on, and recomputes what depends on it.
+    pub(super) fn change(&mut self, id: FrameId, changes: &[Change]) -> Result<(), Failure> {
+        let max = self.graph.limits.max_state_bytes;
+        let own = self
+            .data
+            .frames
+            .get_mut(&id)
+            .and_then(|frame| frame.store.as_mut());
+        match own {
+            Some(store) => store.apply(changes, max),
+            None => {
+                self.data.store.apply(changes, max)?;
+                let mut fields: Vec<&str> = changes.iter().map(|c| c.path[0].as_str()).collect();
+                fields.dedup();
+                let moment = Moment {
+                    at: self.at,
+                    seed: self.data.evaluations,
+                };
+                self.data.evaluations += 1;
+                recompute(
+                    self.graph,
+                    self.dependents,
+                    self.evaluator,
+                    self.data,
+                    Some(&fields),
+                    moment,
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// A step failed: attempts, fallback, `error_state_update`, then edges.
+    pub(super) fn failed(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        failure: Failure,
+        result: Value,
+    ) -> Next {
+        let timed_out = failure.kind == FailureKind::Timeout;
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let failure = failure.at(&node.id);
+        if failure.kind == FailureKind::Limit && matches!(node.kind, Kind::While { .. }) {
+            return self.fail_frame(id, failure);
+        }
+        if let Some(fallback) = &node.fallback_value {
+            let error = failure.to_value();
+            let extras = Extras {
+                error: Some(&error),
+                ..Extras::default()
+            };
+            let settled = self
+                .render(id, node, fallback, extras)
+                .and_then(|value| self.settle_success(id, index, value));
+            return match settled {
+                Ok(next) => next,
+                Err(failure) => self.fail_frame(id, failure),
+            };
+        }
+        if !node.error_writes.is_empty() {
+            let error = failure.to_value();
+            let written = self.write(
+                id,
+                node,
+                &node.error_writes,
+                Some(&result),
+                Some(&error),
+                false,
+            );
+            if let Err(failure) = written {
+                return self.fail_frame(id, failure);
+            }
+        }
+        self.settle(
+            id,
+            index,
+            Settled {
+                outcome: if timed_out {
+                    Outcome::Timeout
+                } else {
+                    Outcome::Failure
+                },
+                result,
+                error: Some(failure),
+            },
+        )
+    }
+
+    /// Chooses the edge of a settled step.
+    pub(super) fn settle(&mut self, id: FrameId, index: u16, settled: Settled) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        if self.graph.form == Form::States && id == ROOT {
+            self.remember(node, &settled);
+        }
+        self.edges(id, index, node, settled, 0)
+    }
+
+    /// Tries edges from one on.
+    pub(super) fn edges(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        settled: Settled,
+        from: usize,
+    ) -> Next {
+        let mut at = from;
+        while let Some(edge) = node.edges.get(at) {
+            match &edge.guard {
+                Guard::Judged(_) => return self.ask_judgement(id, index, node, settled, at),
+                Guard::When(condition) => match self.holds(id, node, condition, &settled) {
+                    Ok(true) => return self.follow(id, node, edge, &settled),
+                    Ok(false) => {}
+                    Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+                },
+                guard if guard.holds_for(settled.outcome) => {
+                    return self.follow(id, node, edge, &settled);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let failure = match settled.error {
+            Some(failure) => failure,
+            None => {
+                let word = match settled.outcome {
+                    Outcome::Timeout => "timeout",
+                    Outcome::Failure => "failure",
+                    _ => "success",
+                };
+                Failure::new(
+                    FailureKind::NoTransition,
+                    format!(
+                        "`{}` ended in {word}, and no transition of it holds",
+                        node.id
+                    ),
+                )
+                .at(&node.id)
+            }
+        };
+        if let Some(frame) = self.data.frames.get_mut(&id) {
+            frame.step = None;
+        }
+        self.data.failed_at = Some((id, index));
+        self.fail_frame(id, failure)
+    }
+
+    pub(super) fn follow(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        edge: &Edge,
+        settled: &Settled,
+    ) -> Next {
+        let ending = match (&settled.error, settled.outcome) {
+            (_, Outcome::Timeout) => Ending::Timeout,
+            (Some(failure), _) => Ending::Failure(failure.message.clone()),
+            (None, _) => Ending::Success,
+        };
+        self.left(id, node, ending, edge.to);
+        Next::Go(edge.to)
+    }
+
+    pub(super) fn ask_judgement(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        settled: Settled,
+        from: usize,
+    ) -> Next {
+        let Some(frame) = self.data.frames.get(&id) else {
+            return Next::Over;
+        };
+        let body = self.body(frame.body);
+        let name = |to: Target| match to {
+            Target::Node(to) => body.nodes.get(usize::from(to)).map_or("", |node| &node.id),
+            Target::Complete => "",
+        };
+        let mut choices = Vec::new();
+        let mut edges = Vec::new();
+        for (at, edge) in node.edges.iter().enumerate().skip(from) {
+            if let Guard::Judged(description) = &edge.guard {
+                choices.push((description.to_string(), name(edge.to).to_owned()));
+                edges.push(u16::try_from(at).unwrap_or(u16::MAX));
+            }
+        }
+        let deed = Deed::Judge {
+            choices,
+            result: settled.result.clone(),
+        };
+        let action = self.action(id, node, deed);
+        self.data.waiting.insert(action.id, id);
+        self.data.under_way += 1;
+        self.effects.push(Effect::Act(action.clone()));
+        let waits = Waits::Judgement {
+            action: Box::new(action),
+            edges,
+            settled: Box::new(settled),
+        };
+        self.wait(id, index, waits);
+        Next::Wait
+    }
+
+    /// A judgement has come: the chosen edge, or the edges that nobody was asked about.
+    pub(super) fn judged(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        edges: &[u16],
+        settled: Settled,
+        answer: &Value,
+    ) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let chosen = answer.get("choice").unwrap_or(answer);
+        let edge = match chosen {
+            Value::Int(choice) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
+            Value::Str(name) => edges.iter().copied().find(|at| {
+                let target = node.edges.get(usize::from(*at)).map(|edge| edge.to);
+                matches!(target, Some(Target::Node(to)) if self.node(id, to).is_some_and(|n| *n.id == **name))
+            }),
+            _ => None,
+        };
+        match edge.and_then(|at| node.edges.get(usize::from(at))) {
+            Some(edge) => self.follow(id, node, edge, &settled),
+            None => {
+                let last = edges.last().copied().unwrap_or_default();
+                self.edges(id, index, node, settled, usize::from(last) + 1)
+            }
+        }
+    }
+
+    pub(super) fn holds(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        condition: &Condition,
+        settled: &Settled,
+    ) -> Result<bool, Failure> {
+        let extras = Extras {
+            result: Some(&settled.result),
+            ..Extras::default()
+        };
+        Ok(match condition {
+            Condition::Always => true,
+            Condition::Success(wanted) => (settled.outcome == Outcome::Success) == *wanted,
+            Condition::TimedOut(wanted) => (settled.outcome == Outcome::Timeout) == *wanted,
+            Condition::PatternMatch(pattern) => found(pattern, &settled.result)?,
+            Condition::PatternNotMatch(pattern) => !found(pattern, &settled.result)?,
+            Condition::FieldEquals(field, template) => {
+                let wanted = self.render(id, node, template, extras)?;
+                settled.result.get(field).unwrap_or(&Value::Null) == &wanted
+            }
+            Condition::FieldContains(field, template) => {
+                let wanted = plain(&self.render(id, node, template, extras)?);
+                let value = settled.result.get(field).map(plain).unwrap_or_default();
+                value.contains(&wanted)
+            }
+            Condition::Expression(expression) => self.test(id, node, expression, extras)?,
+            Condition::All(all) => {
+                for one in all.iter() {
+                    if !self.holds(id, node, one, settled)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Condition::Any(any) => {
+                for one in any.iter() {
+                    if self.holds(id, node, one, settled)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Condition::None(none) => {
+                for one in none.iter() {
+                    if self.holds(id, node, one, settled)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+        })
+    }
+
+    /// Variables that a state's result sets: its own, and the standard ones.
+    pub(super) fn remember(&mut self, node: &Node, settled: &Settled) {
+        let Value::Map(result) = &settled.result else {
+            return;
+        };
+        let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
+        for (field, value) in fields.clone() {
+            let standard = flow_model::tools::STANDARD_VARIABLES
+                .iter()
+                .find(|variable| variable.field == field.as_ref());
+            if let Some(standard) = standard {
+                self.data
+                    .variables
+                    .insert(Arc::from(standard.name), value.clone());
+            }
+        }
+        for (field, value) in fields {
+            let name = format!("{}_{field}", node.id);
+            self.data.variables.insert(Arc::from(name), value.clone());
+        }
+    }
+}
+
+/// Whether a pattern is found in the match, or else on the screen.
+fn found(pattern: &str, result: &Value) -> Result<bool, Failure> {
+    let pattern = regex::Regex::new(pattern).map_err(|error| {
+        Failure::new(
+            FailureKind::Expression,
+            format!("the pattern does not compile: {error}"),
+        )
+    })?;
+    let searched = ["match_text", "screen_content", "output", "stdout"];
+    Ok(searched
+        .iter()
+        .filter_map(|field| result.get(field).and_then(Value::as_str))
+        .any(|text| pattern.is_match(text)))
+}
