@@ -1,5 +1,7 @@
 //! Hosts: they do what runs want and record what happened.
 
+mod deed;
+mod driver;
 mod local;
 mod people;
 mod shell;

@@ -1,0 +1,323 @@
+//! What a host does for a run: commands, tools, questions, delegates, calls of other workflows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::driver::Driver;
+use super::local::{Error, Host, ReportStatus, StartOptions, now};
+use super::shell::{Ended, Shell};
+use super::{Answer, Asked, Question, ToolCall};
+use crate::journal::{self, Hash, RunId};
+use crate::run::{Action, Deed, Failure, FailureKind, Happening, Refusal};
+use crate::value::Value;
+
+impl Host {
+    /// Does an action. `None` when nobody here can answer it.
+    pub(super) async fn perform(
+        &self,
+        run: RunId,
+        action: &Action,
+        directory: &Path,
+    ) -> Option<Happening> {
+        let timed_out = || Happening::TimedOut {
+            action: action.id,
+            result: Value::Null,
+        };
+        let work = self.deed(run, action, directory);
+        let Some(deadline) = action.deadline else {
+            return work.await;
+        };
+        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        if left.is_zero() {
+            return Some(timed_out());
+        }
+        match tokio::time::timeout(left, work).await {
+            Ok(happening) => happening,
+            Err(_) => Some(timed_out()),
+        }
+    }
+
+    async fn deed(&self, run: RunId, action: &Action, base: &Path) -> Option<Happening> {
+        let id = action.id;
+        let options = &self.inner.options;
+        let failed = |error: Failure| Happening::Failed {
+            action: id,
+            error,
+            result: Value::Null,
+        };
+        match &action.what {
+            Deed::Shell {
+                command,
+                env,
+                working_directory,
+                ..
+            } => {
+                let directory = match working_directory {
+                    Some(directory) => base.join(directory),
+                    None => base.to_owned(),
+                };
+                let shell = Shell {
+                    journal: self.journal(),
+                    watch: &options.watch,
+                    run,
+                    step: &action.node,
+                    key: &action.key,
+                    command,
+                    env,
+                    directory,
+                    started_at: now(),
+                };
+                Some(match shell.run().await {
+                    Ended::Exited(result) => Happening::Completed { action: id, result },
+                    Ended::NotStarted(failure) => failed(failure),
+                })
+            }
+            Deed::Tool {
+                tool, parameters, ..
+            } => {
+                let call = ToolCall {
+                    run,
+                    tool,
+                    parameters,
+                    key: &action.key,
+                };
+                Some(match options.tools.call(call).await {
+                    Ok(result) => Happening::Completed { action: id, result },
+                    Err(error) => failed(error),
+                })
+            }
+            Deed::Prompt {
+                message,
+                kind,
+                options,
+            } => {
+                self.ask(run, action, message, Asked::Prompt(*kind, options))
+                    .await
+            }
+            Deed::Judge { choices, .. } => {
+                self.ask(
+                    run,
+                    action,
+                    "Which of these holds?",
+                    Asked::Judgement(choices),
+                )
+                .await
+            }
+            Deed::Delegate { instructions, .. } => {
+                self.delegate(run, action, instructions, base).await
+            }
+            Deed::DelegateItem {
+                task,
+                inputs,
+                prompt,
+                ..
+            } => {
+                let standard = || {
+                    format!(
+                        "Do the task `{task}` for this input and answer with its result:\n{inputs}"
+                    )
+                };
+                let instructions = prompt.clone().unwrap_or_else(standard);
+                self.delegate(run, action, &instructions, base).await
+            }
+            Deed::Call { .. } => self.call(run, action).await,
+        }
+    }
+
+    /// Asks until an answer is valid, declined, or put off.
+    async fn ask(
+        &self,
+        run: RunId,
+        action: &Action,
+        message: &str,
+        kind: Asked<'_>,
+    ) -> Option<Happening> {
+        let mut complaint: Option<String> = None;
+        loop {
+            let question = Question {
+                run,
+                step: &action.node,
+                message,
+                kind,
+                complaint: complaint.as_deref(),
+            };
+            let answer = self.inner.options.people.ask(question).await;
+            let happening = match answer {
+                Answer::Later => return None,
+                Answer::Declined(reason) => {
+                    return Some(Happening::Declined {
+                        action: action.id,
+                        reason,
+                    });
+                }
+                Answer::Given(result) => Happening::Completed {
+                    action: action.id,
+                    result,
+                },
+            };
+            let checked =
+                Driver::open(self.clone(), run).map(|driver| driver.run.check(&happening));
+            match checked {
+                Ok(Err(Refusal::Invalid(reason))) => complaint = Some(reason),
+                _ => return Some(happening),
+            }
+        }
+    }
+
+    async fn delegate(
+        &self,
+        run: RunId,
+        action: &Action,
+        instructions: &str,
+        base: &Path,
+    ) -> Option<Happening> {
+        let command = self.inner.options.agent.as_ref()?;
+        let quoted = instructions.replace('\'', r"'\''");
+        let command = format!("printf '%s' '{quoted}' | {command}");
+        let shell = Shell {
+            journal: self.journal(),
+            watch: &self.inner.options.watch,
+            run,
+            step: &action.node,
+            key: &action.key,
+            command: &command,
+            env: &[],
+            directory: base.to_owned(),
+            started_at: now(),
+        };
+        let failed = |error: Failure| Happening::Failed {
+            action: action.id,
+            error,
+            result: Value::Null,
+        };
+        Some(match shell.run().await {
+            Ended::NotStarted(failure) => failed(failure),
+            Ended::Exited(result) => match result.get("exit_code") {
+                Some(Value::Int(0)) => {
+                    let response = result
+                        .get("stdout")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    Happening::Completed {
+                        action: action.id,
+                        result: Value::map([
+                            ("response", Value::text(response.trim_end())),
+                            (
+                                "agent_used",
+                                Value::text(
+                                    self.inner.options.agent.as_deref().unwrap_or_default(),
+                                ),
+                            ),
+                        ]),
+                    }
+                }
+                _ => {
+                    let stderr = result
+                        .get("stderr")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    let message = format!("the agent command failed: {}", stderr.trim());
+                    failed(Failure::new(FailureKind::Action, message))
+                }
+            },
+        })
+    }
+
+    /// Runs another workflow. Its id follows from the call's key, so that a repeated call finds the
+    /// run it began. `None` when that run waits for somebody, or was told to stop.
+    async fn call(&self, run: RunId, action: &Action) -> Option<Happening> {
+        let failed = |message: String, result: Value| {
+            Some(Happening::Failed {
+                action: action.id,
+                error: Failure::new(FailureKind::Action, message),
+                result,
+            })
+        };
+        let Deed::Call {
+            workflow,
+            definition,
+            inputs,
+            variables,
+            session,
+            max_states,
+            depth,
+            response,
+            ..
+        } = &action.what
+        else {
+            return failed("this is no call".to_owned(), Value::Null);
+        };
+        let digest = Hash::of(action.key.as_bytes());
+        let mut seed = [0; 16];
+        seed.copy_from_slice(&digest.0[..16]);
+        let child = RunId::new(run.at_millis(), u128::from_le_bytes(seed));
+        if self.journal().run(child).is_err() {
+            let found = match (workflow, definition) {
+                (Some(name), _) => self.inner.options.workflows.find(name),
+                (None, Some(definition)) => self.inner.options.workflows.compile(definition),
+                (None, None) => Err("the call names no workflow".to_owned()),
+            };
+            let graph = match found {
+                Ok(graph) => graph,
+                Err(reason) => return failed(reason, Value::Null),
+            };
+            let options = StartOptions {
+                variables: variables.clone(),
+                session: session.clone(),
+                max_steps: *max_states,
+                parent: Some((run, *depth)),
+                id: Some(child),
+            };
+            if let Err(error) = self.start(&graph, inputs, options).await {
+                return failed(error.to_string(), Value::Null);
+            }
+        }
+        let driven = Box::pin(self.drive(child)).await;
+        let report = match driven {
+            Ok(report) => report,
+            Err(Error::Journal(journal::Error::Held { .. })) => return None,
+            Err(error) => return failed(error.to_string(), Value::Null),
+        };
+        match report.status {
+            ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => {}
+            ReportStatus::Waiting | ReportStatus::Interrupted => return None,
+        }
+        let success = report.status == ReportStatus::Completed;
+        let error = report.error.as_ref().map(|error| error.message.clone());
+        let result = if *response {
+            Value::map([
+                ("success", Value::Bool(success)),
+                ("workflow_name", Value::text(&report.workflow)),
+                ("workflow_id", Value::text(report.run.to_string())),
+                (
+                    "final_state",
+                    report
+                        .final_state
+                        .as_deref()
+                        .map_or(Value::Null, Value::text),
+                ),
+                (
+                    "states_executed",
+                    Value::Int(i64::try_from(report.states_executed).unwrap_or(i64::MAX)),
+                ),
+                ("final_variables", report.variables),
+                ("output", report.output),
+                ("error", error.as_deref().map_or(Value::Null, Value::text)),
+            ])
+        } else {
+            Value::map([("outputs", report.output), ("computed", report.state)])
+        };
+        if success {
+            Some(Happening::Completed {
+                action: action.id,
+                result,
+            })
+        } else {
+            let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
+            failed(
+                format!("the workflow `{}` failed: {reason}", report.workflow),
+                result,
+            )
+        }
+    }
+}
