@@ -76,6 +76,16 @@ impl Capture {
         self.unmap(bytes);
     }
 
+    /// Takes back that a line editor has switched bracketed paste on.
+    pub(super) fn unprompt(&mut self) {
+        const ON: &[u8] = b"\x1b[?2004h";
+        let rest = self.tail.len().saturating_sub(ON.len());
+        if self.tail.iter().skip(rest).eq(ON) {
+            self.tail.truncate(rest);
+            self.total -= ON.len() as u64;
+        }
+    }
+
     /// The command has ended.
     pub(super) fn end(&mut self) {
         if let Before::Prologue(start) = std::mem::replace(&mut self.before, Before::Nothing) {

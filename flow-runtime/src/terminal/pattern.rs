@@ -115,7 +115,7 @@ fn open(hir: &Hir) -> bool {
         HirKind::Repetition(repetition) => {
             let exact = repetition.max == Some(repetition.min);
             // A lazy repetition takes no more than it needs, and at the end it needs no more.
-            !(exact || !repetition.greedy) || open(&repetition.sub)
+            !exact && repetition.greedy || open(&repetition.sub)
         }
         HirKind::Capture(capture) => open(&capture.sub),
         HirKind::Concat(parts) => {

@@ -172,7 +172,8 @@ impl Screen {
     fn rows(&self, history: usize, joined: bool) -> String {
         let grid = self.term.grid();
         let mut text = String::new();
-        let mut written = 0;
+        // Where the last line with something on it ends, and where the current one starts.
+        let (mut written, mut begun) = (0, 0);
         let first = -i32::try_from(history).unwrap_or(0);
         let last = i32::try_from(grid.screen_lines()).unwrap_or(i32::MAX);
         for line in first..last {
@@ -180,7 +181,6 @@ impl Screen {
             let wrapped = row
                 .last()
                 .is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
-            let start = text.len();
             for column in 0..grid.columns() {
                 let cell = &row[Column(column)];
                 if cell
@@ -196,12 +196,13 @@ impl Screen {
             if joined && wrapped {
                 continue;
             }
-            let trimmed = text[start..].trim_end_matches(' ').len();
-            text.truncate(start + trimmed);
-            if text.len() > written {
+            let length = text[begun..].trim_end_matches(' ').len();
+            text.truncate(begun + length);
+            if length > 0 {
                 written = text.len();
             }
             text.push('\n');
+            begun = text.len();
         }
         text.truncate(written);
         text

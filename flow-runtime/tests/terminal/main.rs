@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
 
 mod commands;
+mod environment;
 mod support;

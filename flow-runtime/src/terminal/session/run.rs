@@ -88,6 +88,10 @@ impl Run {
     pub(super) fn ended(&mut self, code: Option<i32>) {
         if self.capturing {
             self.capturing = false;
+            if code.is_none() {
+                // What the shell writes before its prompt came without a mark in between.
+                self.capture.unprompt();
+            }
             self.capture.end();
         }
         self.code = code;
@@ -391,20 +395,23 @@ impl Session {
     /// Waits a moment for a prompt that is about to be shown.
     async fn prompt_soon(&self, limit: Duration) {
         let mut moments = self.moments.subscribe();
-        let until = tokio::time::Instant::now() + limit;
+        let now = tokio::time::Instant::now();
         loop {
-            {
+            let until = {
                 moments.borrow_and_update();
                 let state = lock(&self.state);
                 let soon = match state.phase {
-                    Phase::Prompt => state.typed && state.entered,
-                    Phase::Starting | Phase::Ended => true,
-                    Phase::Running => false,
+                    Phase::Prompt if state.typed && state.entered => limit,
+                    Phase::Prompt => Duration::ZERO,
+                    Phase::Starting | Phase::Ended => limit,
+                    // What was sent right before is mostly over as soon.
+                    Phase::Running => limit.min(QUIET),
                 };
-                if !soon || state.exit.is_some() {
+                if soon.is_zero() || state.exit.is_some() {
                     return;
                 }
-            }
+                now + soon
+            };
             if tokio::time::timeout_at(until, moments.changed())
                 .await
                 .is_err()

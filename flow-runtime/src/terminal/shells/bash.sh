@@ -8,10 +8,11 @@ fi
 __flow_nonce='@NONCE@'
 __flow_environment='@ENVIRONMENT@'
 __flow_count=0
-__flow_open='\[\e]133;P;@NONCE@\a\]'
-__flow_input='\[\e]133;B;@NONCE@\a\]'
-__flow_more='\[\e]133;K;@NONCE@\a\]'
-__flow_start='\e]133;C;@NONCE@\a'
+# The prompts name the nonce by its variable, so that a shell that inherits them does not know it.
+__flow_open='\[\e]133;P;${__flow_nonce-}\a\]'
+__flow_input='\[\e]133;B;${__flow_nonce-}\a\]'
+__flow_more='\[\e]133;K;${__flow_nonce-}\a\]'
+__flow_start='\e]133;C;${__flow_nonce-}\a'
 
 # Runs before anything else of the prompt. The file is complete when the mark appears.
 __flow_ended() {
@@ -26,6 +27,7 @@ __flow_ended() {
 
 # Runs after everything else of the prompt, so that it sees what others made of it.
 __flow_prompt() {
+    \builtin shopt -s promptvars
     if [[ ${PS1-} != *"$__flow_input" ]]; then
         PS1=$__flow_open${PS1-}$__flow_input
     fi

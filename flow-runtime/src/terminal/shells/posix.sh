@@ -7,14 +7,15 @@ __flow_environment='@ENVIRONMENT@'
 # when the mark appears.
 __flow_ended() {
     {
-        echo "#flow $2"
+        echo "#flow 1"
         export -p
         echo '#@NONCE@'
         set
-        echo "#flow $2"
+        echo "#flow 1"
     } >|"$__flow_environment" 2>/dev/null
-    printf '\033]133;D;%s;%s\007\033]133;A;%s\007' "$1" '@NONCE@' '@NONCE@'
+    printf '\033]133;D;%s;%s\007\033]133;A;%s\007' "$1" "$__flow_nonce" "$__flow_nonce"
 }
-__flow_count=0
-PS1='$(__flow_ended "$?" "$__flow_count")'"${PS1-\$ }"'@ESC@]133;B;@NONCE@@BEL@'
-PS2='@ESC@]133;K;@NONCE@@BEL@'"${PS2-> }"
+# A shell that inherits the prompts knows neither the nonce nor the function.
+__flow_nonce='@NONCE@'
+PS1='${__flow_nonce:+$(__flow_ended "$?")}'"${PS1-\$ }"'@ESC@]133;B;${__flow_nonce-}@BEL@'
+PS2='@ESC@]133;K;${__flow_nonce-}@BEL@'"${PS2-> }"

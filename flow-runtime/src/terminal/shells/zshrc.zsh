@@ -18,24 +18,30 @@ typeset -g __flow_more=$'%{\e]133;K;@NONCE@\a%}'
 typeset -gi __flow_count=0
 typeset -g __flow_partial=no
 
+# The braces take the trace of `set -x` along.
+
 # Runs before a command. zsh shows its sign for an unfinished line before it runs any hook, where it
 # would look like output; so that is switched off here and made up for at the end.
 __flow_started() {
-    if [[ -o promptsp ]]; then
-        __flow_partial=yes
-        unsetopt promptsp
-    fi
-    builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
+    {
+        if [[ -o promptsp ]]; then
+            __flow_partial=yes
+            unsetopt promptsp
+        fi
+        builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
+    } 2>/dev/null
 }
 
 # Runs before the other hooks of the prompt. The file is complete when the mark appears.
 __flow_ended() {
-    __flow_write $?
-    if [[ $__flow_partial == yes ]]; then
-        __flow_partial=no
-        setopt promptsp
-        __flow_unfinished
-    fi
+    {
+        __flow_write $?
+        if [[ $__flow_partial == yes ]]; then
+            __flow_partial=no
+            setopt promptsp
+            __flow_unfinished
+        fi
+    } 2>/dev/null
 }
 
 __flow_write() {
@@ -45,7 +51,7 @@ __flow_write() {
         builtin print -r -- "#flow $__flow_count"
         builtin typeset -p
         builtin print -r -- "#flow $__flow_count"
-    } >|"$__flow_environment" 2>/dev/null
+    } >|"$__flow_environment"
     builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce" >/dev/tty
 }
 
@@ -58,6 +64,12 @@ __flow_unfinished() {
 
 # Runs after the other hooks of the prompt, so that it sees what they made of it.
 __flow_prompt() {
+    {
+        __flow_wrap
+    } 2>/dev/null
+}
+
+__flow_wrap() {
     emulate -L zsh
     if [[ $PS1 != *"$__flow_input" ]]; then
         PS1=$__flow_open$PS1$__flow_input
@@ -65,6 +77,8 @@ __flow_prompt() {
     if [[ $PS2 != "$__flow_more"* ]]; then
         PS2=$__flow_more$PS2
     fi
+    # A shell that inherited the prompts would show our marks as its own.
+    typeset -g +x PS1 PS2
     if [[ ${precmd_functions[1]-} != __flow_ended || ${precmd_functions[-1]-} != __flow_prompt ]]; then
         __flow_install
     fi
