@@ -1,5 +1,6 @@
 //! Hosts: they do what runs want and record what happened.
 
+mod called;
 mod deed;
 mod driver;
 mod local;
