@@ -54,7 +54,6 @@ use crate::output::Output;
 use crate::target;
 use audience::Audience;
 use handler::Connection;
-use runs::Runs;
 use tool::Offers;
 
 /// What connected clients are told of.
@@ -71,8 +70,6 @@ const CHANGES_KEPT: usize = 16;
 pub(crate) struct Server {
     pub(crate) host: Host,
     pub(crate) library: Library,
-    /// Runs driven here.
-    pub(crate) runs: Runs,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
@@ -89,7 +86,6 @@ impl Server {
         Ok(Arc::new(Server {
             host: Host::new(options),
             library,
-            runs: Runs::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
             changes: broadcast::Sender::new(CHANGES_KEPT),
@@ -99,7 +95,7 @@ impl Server {
     /// Ends every run driven here; they stay resumable.
     async fn stop(&self) {
         self.host.interrupt();
-        self.runs.stopped().await;
+        self.host.settled().await;
     }
 }
 
