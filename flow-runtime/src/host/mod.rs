@@ -5,6 +5,7 @@ mod driver;
 mod local;
 mod people;
 mod shell;
+mod traces;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use flow_model::graph::{Graph, PromptKind};
 
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
 pub use people::{Answers, BadAnswers, Nobody};
+pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};
