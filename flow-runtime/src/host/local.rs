@@ -375,6 +375,7 @@ impl Host {
             }
         }
         self.fresh().insert(run);
+        self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
