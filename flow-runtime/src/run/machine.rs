@@ -9,6 +9,7 @@ use super::data::Data;
 use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
+use super::time::after;
 use super::view::{Evaluator, View};
 use crate::value::Value;
 
@@ -305,7 +306,7 @@ impl<'r> Machine<'r> {
                     }
                 };
                 let timer = self.next_action();
-                let until = self.at + (seconds * 1000.0) as u64;
+                let until = after(self.at, seconds);
                 self.data.waiting.insert(timer, id);
                 self.effects.push(Effect::Sleep { timer, until });
                 self.wait(id, index, Waits::Time { timer, seconds });

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use flow_model::graph::{Graph, Kind, PromptKind};
 
-use action::shell_result;
+use action::{seconds_for, shell_result};
 pub use computed::Cell;
 use computed::Dependents;
 pub use data::Data;
@@ -186,7 +186,7 @@ impl Run {
                     pending.push((action.id, Effect::Act((**action).clone())));
                 }
                 Some((Waits::Time { timer, seconds }, since)) => {
-                    let until = since + (seconds * 1000.0) as u64;
+                    let until = time::after(since, *seconds);
                     pending.push((
                         *timer,
                         Effect::Sleep {
@@ -243,7 +243,7 @@ impl Run {
                 .and_then(|data| data.frames.get(&action.frame));
             let since = frame.and_then(|frame| frame.step.as_ref().map(|step| step.since));
             if again && let (Some(deadline), Some(since)) = (action.deadline, since) {
-                action.deadline = Some(at.max(since) + deadline.saturating_sub(since));
+                action.deadline = Some(at.max(since).saturating_add(deadline.saturating_sub(since)));
             }
         }
         pending
@@ -500,12 +500,26 @@ impl Machine<'_> {
         }
     }
 
-    /// The frame and the step that wait for an action or timer, unless the answer is late or
-    /// repeated.
+    /// The frame and the step that wait for an action, unless the answer is late, repeated, or to
+    /// something that was not handed out.
     fn answered(&mut self, action: ActionId) -> Option<(frame::FrameId, frame::Step)> {
-        let id = self.data.waiting.remove(&action)?;
-        let step = self.data.frames.get_mut(&id)?.step.take()?;
-        Some((id, step))
+        self.awaited(action, |waits| match waits {
+            Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
+            Waits::Children(_) => true,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
+        })
+    }
+
+    fn awaited(
+        &mut self,
+        id: ActionId,
+        is_meant: impl FnOnce(&Waits) -> bool,
+    ) -> Option<(frame::FrameId, frame::Step)> {
+        let frame_id = *self.data.waiting.get(&id)?;
+        let frame = self.data.frames.get_mut(&frame_id)?;
+        let step = frame.step.take_if(|step| is_meant(&step.waits))?;
+        self.data.waiting.remove(&id);
+        Some((frame_id, step))
     }
 
     fn completed(&mut self, action: ActionId, result: &Value) {
@@ -528,10 +542,8 @@ impl Machine<'_> {
                 self.item_ended(id, action, Ok(result.clone()));
                 return;
             }
-            other @ (Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) => {
-                self.put_back(id, step.node, step.since, other);
-                return;
-            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => return,
         };
         self.move_on(id, node, next);
     }
@@ -576,9 +588,8 @@ impl Machine<'_> {
                 self.release();
                 self.item_ended(id, action, Err(failure));
             }
-            other @ (Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) => {
-                self.put_back(id, step.node, step.since, other);
-            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
         }
     }
 
@@ -587,6 +598,13 @@ impl Machine<'_> {
             return;
         };
         self.release();
+        if let Waits::Children(children) = step.waits {
+            let node = step.node;
+            self.put_back(id, node, step.since, Waits::Children(children));
+            let failure = Failure::new(FailureKind::Refused, reason);
+            self.item_ended(id, action, Err(failure));
+            return;
+        }
         let confirm = matches!(
             &step.waits,
             Waits::Action(asked) if matches!(asked.what, Deed::Prompt { kind: PromptKind::Confirm, .. })
@@ -695,7 +713,7 @@ impl Machine<'_> {
             delay = delay.min(most);
         }
         let timer = self.next_action();
-        let until = self.at + (delay * 1000.0) as u64;
+        let until = time::after(self.at, delay);
         self.data.waiting.insert(timer, id);
         self.effects.push(Effect::Sleep { timer, until });
         self.wait(
@@ -718,7 +736,10 @@ impl Machine<'_> {
             self.fail_frame(ROOT, Failure::new(FailureKind::Limit, message));
             return;
         }
-        let Some((id, step)) = self.answered(timer) else {
+        let slept = self.awaited(timer, |waits| {
+            matches!(waits, Waits::Time { .. } | Waits::Pause { .. })
+        });
+        let Some((id, step)) = slept else {
             return;
         };
         match step.waits {
@@ -737,18 +758,13 @@ impl Machine<'_> {
                 let mut again = *action;
                 let allowed = self
                     .node(id, step.node)
-                    .and_then(|node| node.timeout)
-                    .map(|seconds| (seconds * 1000.0) as u64);
+                    .and_then(|node| seconds_for(node, &again.what));
                 again.attempt += 1;
                 again.id = self.next_action();
-                again.deadline = match (again.deadline, allowed) {
-                    (_, Some(millis)) => Some(self.at + millis),
-                    (Some(_), None) => Some(self.at + 30_000),
-                    (None, None) => None,
-                };
+                again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
                 self.dispatch(id, step.node, again);
             }
-            other => self.put_back(id, step.node, step.since, other),
+            Waits::Action(_) | Waits::Turn(_) | Waits::Judgement { .. } | Waits::Children(_) => {}
         }
     }
 
@@ -804,7 +820,7 @@ impl Machine<'_> {
             (None, false) => {
                 self.data.counting_since = Some(self.at);
                 let timer = self.next_action();
-                let until = self.at + limit.saturating_sub(self.data.used);
+                let until = self.at.saturating_add(limit.saturating_sub(self.data.used));
                 self.data.limit = Some((timer, until));
                 self.effects.push(Effect::Sleep { timer, until });
             }
