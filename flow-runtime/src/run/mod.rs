@@ -243,7 +243,8 @@ impl Run {
                 .and_then(|data| data.frames.get(&action.frame));
             let since = frame.and_then(|frame| frame.step.as_ref().map(|step| step.since));
             if again && let (Some(deadline), Some(since)) = (action.deadline, since) {
-                action.deadline = Some(at.max(since).saturating_add(deadline.saturating_sub(since)));
+                action.deadline =
+                    Some(at.max(since).saturating_add(deadline.saturating_sub(since)));
             }
         }
         pending
@@ -416,19 +417,19 @@ fn changes(updates: &[Update]) -> Result<Vec<Change>, Refusal> {
         .collect()
 }
 
-fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
-    let mut variables = indexmap::IndexMap::new();
-    if let Value::Map(given) = &start.variables {
-        variables.extend(
-            given
-                .0
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
-    }
+/// The variables a run begins with.
+fn variables(start: &Start) -> indexmap::IndexMap<Arc<str>, Value> {
+    let mut variables = match &start.variables {
+        Value::Map(given) => given.0.clone(),
+        _ => indexmap::IndexMap::new(),
+    };
     if let Some(session) = &start.session {
         variables.insert(Arc::from("session_id"), Value::text(session));
     }
+    variables
+}
+
+fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
     Data {
         started_at: at,
         status: Status::Running,
@@ -436,7 +437,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         store: state::Store::default(),
         computed: Vec::new(),
         included: indexmap::IndexMap::new(),
-        variables,
+        variables: variables(start),
         frames: [(
             ROOT,
             Frame::new(BodyRef::Main, graph.body.entry, start.inputs.clone()),
@@ -453,7 +454,6 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         transformations: 0,
         again: false,
         last_node: None,
-        failed_at: None,
         deepest: start.depth,
         output: Value::Null,
         error: None,
@@ -730,10 +730,17 @@ impl Machine<'_> {
     fn woke(&mut self, timer: ActionId) {
         if self.data.limit.is_some_and(|(limit, _)| limit == timer) {
             self.data.limit = None;
+            // There is no time left to begin again.
+            self.data.again = true;
             let seconds = self.graph.limits.timeout.unwrap_or_default();
             let message =
                 format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
-            self.fail_frame(ROOT, Failure::new(FailureKind::Limit, message));
+            // Failure steps that run out of time do not begin again.
+            let is_cleaning = |frame: &Frame| frame.body == BodyRef::OnError;
+            let mut frames = self.data.frames.iter();
+            let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
+            let id = cleaning.map_or(ROOT, |(id, _)| *id);
+            self.fail_frame(id, Failure::new(FailureKind::Limit, message));
             return;
         }
         let slept = self.awaited(timer, |waits| {
@@ -768,32 +775,31 @@ impl Machine<'_> {
         }
     }
 
-    /// Tries the failed step again.
+    /// Tries the failed step again: the workflow's own frame still stands where it failed.
     fn resume(&mut self) {
         self.data.status = Status::Running;
         self.data.error = None;
-        let inputs = self.data.start.inputs.clone();
-        let graph = self.graph;
-        match self.data.failed_at.take() {
-            Some((ROOT, node)) => {
-                let fresh = Frame::new(BodyRef::Main, graph.body.entry, inputs);
-                let frame = self.data.frames.entry(ROOT).or_insert(fresh);
-                frame.body = BodyRef::Main;
-                frame.at = flow_model::graph::Target::Node(node);
-                frame.step = None;
-                frame.error = None;
-                self.data.ready.push_back(ROOT);
-            }
-            _ => {
-                let frame = self.data.frames.get_mut(&ROOT);
-                if let Some(frame) = frame {
-                    frame.body = BodyRef::Main;
-                    frame.step = None;
-                    frame.error = None;
-                }
-                self.data.ready.push_back(ROOT);
+        // Whoever tries again gives the run its time again.
+        self.data.used = 0;
+        if self.data.steps == 0 {
+            // Its initial state could not be made.
+            self.restart();
+            return;
+        }
+        let Some(frame) = self.data.frames.get_mut(&ROOT) else {
+            return;
+        };
+        // A loop whose own test failed is in the iteration that it was in.
+        if let (flow_model::graph::Target::Node(node), Some(inner)) =
+            (frame.at, frame.loops.last_mut())
+            && inner.node == node
+        {
+            match inner.index.checked_sub(1) {
+                Some(before) => inner.index = before,
+                None => drop(frame.loops.pop()),
             }
         }
+        self.data.ready.push_back(ROOT);
     }
 
     /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited

@@ -18,7 +18,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files(&path, found);
-        } else if path.extension().is_some_and(|it| it == "yaml" || it == "json") {
+        } else if path
+            .extension()
+            .is_some_and(|it| it == "yaml" || it == "json")
+        {
             found.push(path);
         }
     }
@@ -34,7 +37,12 @@ fn sample(field: &Field) -> Value {
         Type::Number | Type::Integer => Value::number(rules.min.unwrap_or(1.0)),
         Type::Boolean => Value::Bool(true),
         Type::Array => Value::list([Value::text("a"), Value::text("b")]),
-        Type::Object => Value::map(rules.required_keys.iter().map(|key| (key, Value::text("v")))),
+        Type::Object => Value::map(
+            rules
+                .required_keys
+                .iter()
+                .map(|key| (key, Value::text("v"))),
+        ),
         _ => Value::text("text"),
     }
 }
@@ -52,7 +60,11 @@ fn the_definitions_of_the_corpus_replay_cancel_and_end() {
     let numbers = proptest::collection::vec(proptest::num::u16::ANY, 0..200);
     let mut played = 0;
     for path in found {
-        let Some(graph) = library.compile_file(&path).ok().and_then(|it| it.into_graph()) else {
+        let Some(graph) = library
+            .compile_file(&path)
+            .ok()
+            .and_then(|it| it.into_graph())
+        else {
             continue;
         };
         let fields = graph.inputs.iter().flat_map(|fields| fields.iter());

@@ -91,7 +91,9 @@ impl Writer<'_> {
         if self.choices.once_in(2) {
             self.text += "outputs: {n: '{{ state.n }}', seen: '{{ state.seen }}'}\n";
         }
-        let timeout = self.choices.pick(&["", ", timeout: 5", ", timeout: 0.5", ", timeout: 365d"]);
+        let timeout = self
+            .choices
+            .pick(&["", ", timeout: 5", ", timeout: 0.5", ", timeout: 365d"]);
         let parallel = 1 + self.choices.below(4);
         self.text += &format!("limits: {{max_steps: 150, max_parallel: {parallel}{timeout}}}\n");
         match self.choices.below(6) {
@@ -113,16 +115,24 @@ impl Writer<'_> {
         self.text += "tasks:\n";
         for task in 0..self.tasks {
             self.task = Some(task);
-            self.text += &format!("  t{task}:\n    inputs: {{x: {{type: integer, required: true}}, a: {{type: integer, default: 1}}, list: {{type: array, default: [7, 8]}}}}\n");
+            self.text += &format!(
+                "  t{task}:\n    inputs: {{x: {{type: integer, required: true}}, a: {{type: integer, default: 1}}, list: {{type: array, default: [7, 8]}}}}\n"
+            );
             if self.choices.once_in(4) {
                 self.text += "    shares_state: true\n";
             } else {
-                let first = self.choices.pick(&["0", "'{{ inputs.list[inputs.x] + 1 }}'"]);
-                self.text += &format!("    state: {{n: 0, seen: [], word: '', map: {{}}, errors: [], first: {first}}}\n");
+                let first = self
+                    .choices
+                    .pick(&["0", "'{{ inputs.list[inputs.x] + 1 }}'"]);
+                self.text += &format!(
+                    "    state: {{n: 0, seen: [], word: '', map: {{}}, errors: [], first: {first}}}\n"
+                );
             }
             if self.choices.once_in(4) {
                 let returns = self.choices.once_in(2);
-                self.text += &format!("    on_error: {{return: {returns}, steps: [{{id: undo{task}, type: shell, command: undo}}]}}\n");
+                self.text += &format!(
+                    "    on_error: {{return: {returns}, steps: [{{id: undo{task}, type: shell, command: undo}}]}}\n"
+                );
             }
             self.text += "    steps:\n";
             self.list(3, 1, false);
@@ -179,7 +189,11 @@ impl Writer<'_> {
                 ]);
                 self.acts(&pad, wait, jump);
             }
-            5 => self.acts(&pad, "type: mcp_call\ntool: server.look\nparameters: {n: '{{ state.n }}'}", jump),
+            5 => self.acts(
+                &pad,
+                "type: mcp_call\ntool: server.look\nparameters: {n: '{{ state.n }}'}",
+                jump,
+            ),
             6 => {
                 let delegate = self.choices.pick(&[
                     "type: delegate\ninstructions: 'n is {{ state.n }}'",
@@ -187,7 +201,11 @@ impl Writer<'_> {
                 ]);
                 self.acts(&pad, delegate, jump);
             }
-            7 => self.acts(&pad, "type: call\nworkflow: other\ninputs: {a: '{{ state.n }}'}", jump),
+            7 => self.acts(
+                &pad,
+                "type: call\nworkflow: other\ninputs: {a: '{{ state.n }}'}",
+                jump,
+            ),
             8 if in_loop => {
                 let word = self.choices.pick(&["break", "continue"]);
                 self.text += &format!("{pad}type: {word}\n");
@@ -195,7 +213,9 @@ impl Writer<'_> {
             8 | 9 => match jump {
                 Some(target) => {
                     let times = 1 + self.choices.below(2);
-                    self.text += &format!("{pad}type: goto\n{pad}target: {target}\n{pad}max_iterations: {times}\n");
+                    self.text += &format!(
+                        "{pad}type: goto\n{pad}target: {target}\n{pad}max_iterations: {times}\n"
+                    );
                 }
                 None => self.sets(&pad),
             },
@@ -216,7 +236,8 @@ impl Writer<'_> {
                 let test = self.choices.pick(TESTS);
                 let bound = self.choices.pick(&["\nmax_iterations: 3", ""]);
                 let bound = bound.replace('\n', &format!("\n{pad}"));
-                self.text += &format!("{pad}type: while\n{pad}if: \"{test}\"{bound}\n{pad}steps:\n");
+                self.text +=
+                    &format!("{pad}type: while\n{pad}if: \"{test}\"{bound}\n{pad}steps:\n");
                 self.list(indent + 2, depth - 1, true);
             }
             13 => {
@@ -260,12 +281,18 @@ impl Writer<'_> {
         }
         let shell = step.starts_with("type: shell");
         if shell && self.choices.once_in(3) {
-            let format = self.choices.pick(&["text", "lines", "json", "key_value", "result"]);
+            let format = self
+                .choices
+                .pick(&["text", "lines", "json", "key_value", "result"]);
             self.text += &format!("{pad}output_format: {format}\n");
         }
         match self.choices.below(5) {
             0 => self.text += &format!("{pad}output_to: r{}\n", self.count),
-            1 => self.text += &format!("{pad}state_update: {{path: seen, operation: append, value: '{{{{ result }}}}'}}\n"),
+            1 => {
+                self.text += &format!(
+                    "{pad}state_update: {{path: seen, operation: append, value: '{{{{ result }}}}'}}\n"
+                )
+            }
             2 => self.text += &format!("{pad}state_update: {{path: n, operation: increment}}\n"),
             _ => {}
         }
@@ -281,13 +308,21 @@ impl Writer<'_> {
             self.text += &format!("{pad}retry: {retry}\n");
         }
         if self.choices.once_in(4) {
-            self.text += &format!("{pad}timeout: {}\n", self.choices.pick(&["1", "500ms", "5m"]));
+            self.text += &format!(
+                "{pad}timeout: {}\n",
+                self.choices.pick(&["1", "500ms", "5m"])
+            );
         }
         if self.choices.once_in(6) {
-            self.text += &format!("{pad}fallback_value: {}\n", self.choices.pick(&["none", "'{{ state.n }}'"]));
+            self.text += &format!(
+                "{pad}fallback_value: {}\n",
+                self.choices.pick(&["none", "'{{ state.n }}'"])
+            );
         }
         if self.choices.once_in(6) {
-            self.text += &format!("{pad}error_state_update: {{path: errors, operation: append, value: '{{{{ error.message }}}}'}}\n");
+            self.text += &format!(
+                "{pad}error_state_update: {{path: errors, operation: append, value: '{{{{ error.message }}}}'}}\n"
+            );
         }
         match (self.choices.below(5), jump) {
             (3, _) => self.text += &format!("{pad}on_error: continue\n"),
@@ -307,7 +342,10 @@ impl Writer<'_> {
         if self.choices.once_in(4) {
             self.text += &format!("{pad}sequential: true\n");
         } else if self.choices.once_in(3) {
-            self.text += &format!("{pad}max_parallel: {}\n", self.choices.pick(&["1", "2", "60"]));
+            self.text += &format!(
+                "{pad}max_parallel: {}\n",
+                self.choices.pick(&["1", "2", "60"])
+            );
         }
         if self.choices.once_in(4) {
             self.text += &format!("{pad}agent: '@helper'\n");
@@ -319,7 +357,10 @@ impl Writer<'_> {
             "fail_all",
             "{strategy: continue, collect_to: errors}",
         ]);
-        self.text += &format!("{pad}on_child_error: {rule}\n{pad}output_to: r{}\n", self.count);
+        self.text += &format!(
+            "{pad}on_child_error: {rule}\n{pad}output_to: r{}\n",
+            self.count
+        );
         match (self.choices.below(4), jump) {
             (2, _) => self.text += &format!("{pad}on_error: continue\n"),
             (3, Some(target)) => self.text += &format!("{pad}on_error: {{goto: {target}}}\n"),

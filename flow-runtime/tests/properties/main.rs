@@ -8,13 +8,15 @@ mod choices;
 mod corpus;
 mod definitions;
 mod fan_out;
+mod resume;
 mod world;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flow_model::diagnostic::Severity;
-use flow_model::graph::Graph;
+use flow_model::graph::{Edge, Graph, Guard};
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
@@ -24,6 +26,8 @@ use flow_runtime::run::{
 use flow_runtime::value::Value;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use choices::Choices;
 use world::{World, memory};
@@ -32,7 +36,10 @@ use world::{World, memory};
 const TURNS: usize = 60;
 
 fn program(graph: Graph) -> Arc<Program> {
-    Arc::new(Program::new(Cow::Owned(graph), Box::new(Expressions::new())))
+    Arc::new(Program::new(
+        Cow::Owned(graph),
+        Box::new(Expressions::new()),
+    ))
 }
 
 fn compiled(definition: &str) -> Graph {
@@ -53,7 +60,10 @@ fn played(definition: Vec<u16>, turns: Vec<u16>) -> World {
     let text = definitions::definition(&mut Choices::new(definition));
     let inputs = Value::map([
         ("a", Value::Int(3)),
-        ("list", Value::list([Value::Int(1), Value::Int(2), Value::Int(3)])),
+        (
+            "list",
+            Value::list([Value::Int(1), Value::Int(2), Value::Int(3)]),
+        ),
     ]);
     let world = World::new(program(compiled(&text)), inputs);
     play(world, turns)
@@ -69,7 +79,7 @@ fn play(mut world: World, turns: Vec<u16>) -> World {
             if choices.once_in(3) {
                 break;
             }
-            world.apply(Happening::Resumed);
+            resume::repeats_the_failed_step(&mut world);
         }
         world.turn(&mut choices);
     }
@@ -91,6 +101,11 @@ fn replays(world: &World) {
         assert_eq!(text(&same), text(&data), "event {at} of a replay");
         if let Some(written) = &written {
             let read: Data = serde_json::from_slice(written).unwrap();
+            assert_eq!(
+                read,
+                world.records[at - 1].data,
+                "as written down after {at}"
+            );
             let mut restored = Run::restore(Arc::clone(program), read);
             let effects = restored.apply(&event).unwrap();
             assert_eq!(effects, record.effects, "event {at} after restoring");
@@ -198,4 +213,75 @@ proptest! {
             prop_assert!(!is_the_checkers(failure.kind, &failure.message), "{failure:?}");
         }
     }
+}
+
+#[test]
+fn generated_definitions_have_every_kind_of_step_in_both_forms() {
+    let mut runner = TestRunner::deterministic();
+    let numbers = vec(any::<u16>(), 0..160);
+    let mut kinds = BTreeSet::new();
+    for _ in 0..400 {
+        let choices = numbers.new_tree(&mut runner).unwrap().current();
+        let text = definitions::definition(&mut Choices::new(choices));
+        let graph = compiled(&text);
+        let tasks = graph.tasks.iter().map(|task| &task.body);
+        for node in tasks
+            .chain([&graph.body])
+            .flat_map(|body| body.nodes.iter())
+        {
+            let judged = |edge: &Edge| matches!(edge.guard, Guard::Judged(_));
+            if node.edges.iter().any(judged) {
+                kinds.insert("judged".to_owned());
+            }
+            let kind = format!("{:?}", node.kind);
+            let name = kind.split(['(', ' ', '{']).next().unwrap();
+            kinds.insert(format!("{:?} {name}", graph.form));
+        }
+    }
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let expected = [
+        "States Call",
+        "States Delegate",
+        "States Prompt",
+        "States SetState",
+        "States Shell",
+        "States Tool",
+        "States Wait",
+        "Steps Call",
+        "Steps Condition",
+        "Steps Delegate",
+        "Steps FanOut",
+        "Steps Goto",
+        "Steps Jump",
+        "Steps Loop",
+        "Steps Prompt",
+        "Steps Return",
+        "Steps SetState",
+        "Steps Shell",
+        "Steps Tool",
+        "Steps Wait",
+        "Steps While",
+        "judged",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_run_that_does_much_without_waiting_gives_way_and_can_be_cancelled_there() {
+    let text = "state: {n: 0}
+limits: {max_steps: 100000}
+steps:
+  - type: while
+    if: 'true'
+    max_iterations: 12000
+    steps: [{type: set_state, updates: [{path: n, operation: increment}]}]
+";
+    let mut world = World::new(program(compiled(text)), Value::Null);
+    assert!(world.is_to_continue);
+    cancels(&world, &mut Choices::new(Vec::new()));
+    while world.is_to_continue {
+        world.apply(Happening::Continued);
+    }
+    assert_eq!(world.run.status(), Status::Completed);
+    replays(&world);
 }

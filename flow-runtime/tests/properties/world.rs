@@ -183,7 +183,8 @@ impl World {
         match choices.below(16) {
             12 => self.stray(choices),
             13 => {
-                let update = choices.pick(&["n", "word", "map.k", "seen.0", "computed.x", "", "a..b"]);
+                let update =
+                    choices.pick(&["n", "word", "map.k", "seen.0", "computed.x", "", "a..b"]);
                 let operation = choices.pick(&[
                     Operation::Set,
                     Operation::Append,
@@ -284,7 +285,11 @@ impl World {
         let before = memory(&self.run);
         if self.apply(what.clone()) {
             let record = self.records.last().unwrap();
-            assert!(record.effects.is_empty(), "{what:?} wants {:?}", record.effects);
+            assert!(
+                record.effects.is_empty(),
+                "{what:?} wants {:?}",
+                record.effects
+            );
         }
         assert_eq!(memory(&self.run), before, "{what:?} changed the run");
     }
@@ -334,14 +339,27 @@ fn outcome(action: &Action, choices: &mut Choices) -> Happening {
 /// A result such as a host gives.
 fn good(deed: &Deed, choices: &mut Choices) -> Value {
     let text = |choices: &mut Choices| {
-        Value::text(choices.pick(&["aa", "", "[1, 2.5]", "k=v\nw=x", "{\"a\": null}", "é\0\u{1f600}"]))
+        Value::text(choices.pick(&[
+            "aa",
+            "",
+            "[1, 2.5]",
+            "k=v\nw=x",
+            "{\"a\": null}",
+            "é\0\u{1f600}",
+        ]))
     };
     match deed {
         Deed::Shell { .. } => Value::map([
             ("stdout", text(choices)),
             ("stderr", text(choices)),
-            ("exit_code", Value::Int(choices.pick(&[0, 0, 0, 1, 127, -1]))),
-            ("duration", Value::number(choices.pick(&[0.1, 0.012_345_678_901_234_567, 3.0]))),
+            (
+                "exit_code",
+                Value::Int(choices.pick(&[0, 0, 0, 1, 127, -1])),
+            ),
+            (
+                "duration",
+                Value::number(choices.pick(&[0.1, 0.012_345_678_901_234_567, 3.0])),
+            ),
         ]),
         Deed::Tool { .. } => Value::map([
             ("success", Value::Bool(choices.pick(&[true, true, false]))),
@@ -395,7 +413,11 @@ pub(crate) fn any(choices: &mut Choices, depth: usize) -> Value {
         _ => {
             let keys = ["success", "error", "exit_code", "stdout", "choice", "input"];
             let count = choices.below(4);
-            Value::map((0..count).map(|_| (choices.pick(&keys), any(choices, depth - 1))).collect::<Vec<_>>())
+            Value::map(
+                (0..count)
+                    .map(|_| (choices.pick(&keys), any(choices, depth - 1)))
+                    .collect::<Vec<_>>(),
+            )
         }
     }
 }
