@@ -227,7 +227,6 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
-        self.data.failed_at = Some((id, index));
         self.fail_frame(id, failure)
     }
 
