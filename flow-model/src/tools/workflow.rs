@@ -244,7 +244,7 @@ pub enum ContractSide {
     ReturnValues,
 }
 
-fn object_or_text(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn object_or_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["object", "string"]})
 }
 
@@ -256,11 +256,11 @@ fn half_an_hour() -> f64 {
     1800.0
 }
 
-fn fifty_seconds() -> f64 {
+pub(super) fn fifty_seconds() -> f64 {
     50.0
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 

@@ -1,0 +1,128 @@
+//! `flow serve`: workflows and terminals for agents, over MCP.
+//!
+//! A [`Server`] is what the process knows: a host, a library, the runs under way. It outlives every
+//! connection, so a run goes on when the call that began it has been answered, and any connection
+//! can ask for it. `handler` speaks the protocol for one connection; `stdio` and `http` carry it.
+//!
+//! A tool is declared once in `flow_model::tools` (name, typed request and response, what it does
+//! to the world) and gets its handler here, in the file of its group:
+//!
+//! ```text
+//! pub(super) fn offers() -> Vec<Offer> {
+//!     vec![Offer::new(start_workflow)]
+//! }
+//!
+//! async fn start_workflow(
+//!     server: Arc<Server>,
+//!     request: StartWorkflowRequest,
+//!     call: Call,
+//! ) -> Result<StartWorkflowResponse, Refused> { … }
+//! ```
+//!
+//! The request has been checked when the handler sees it. What cannot be meant is [`Refused`] and
+//! becomes a tool error; a run that failed is an answer. [`Server::follow`] drives a run in the
+//! background and waits for it as long as the call may; `standing` says how a run stands.
+
+mod agent;
+mod audience;
+mod debug;
+mod handler;
+mod http;
+mod library;
+mod memory;
+mod runs;
+mod standing;
+mod stdio;
+mod terminal;
+mod tool;
+mod workflow;
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use flow_model::tools::Toolset;
+use flow_runtime::host::Host;
+use flow_runtime::journal::Journal;
+use flow_runtime::library::Library;
+use tokio::runtime::Builder;
+use tokio::sync::broadcast;
+
+use crate::cli::{ServeArguments, ServeToolset};
+use crate::engine::{self, Interrupts};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::target;
+use audience::Audience;
+use handler::Connection;
+use tool::Offers;
+
+/// What connected clients are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A workflow appeared or is gone.
+    Workflows,
+}
+
+/// Changes that a slow connection may lag behind; it is told once that something changed.
+const CHANGES_KEPT: usize = 16;
+
+/// What the process knows, whoever is connected.
+pub(crate) struct Server {
+    pub(crate) host: Host,
+    pub(crate) library: Library,
+    /// Calls that listen to runs.
+    pub(crate) audience: Arc<Audience>,
+    pub(crate) offers: Offers,
+    pub(crate) changes: broadcast::Sender<Change>,
+}
+
+impl Server {
+    fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
+        let journal = Journal::open(engine::journal_path(&library)?)?;
+        let audience = Arc::new(Audience::new(journal.clone()));
+        let mut options = engine::options(journal, library.clone(), None)?;
+        options.people = Arc::clone(&audience) as _;
+        options.watch = Arc::clone(&audience) as _;
+        Ok(Arc::new(Server {
+            host: Host::new(options),
+            library,
+            audience,
+            offers: Offers::new(&toolsets(arguments), arguments.read_only),
+            changes: broadcast::Sender::new(CHANGES_KEPT),
+        }))
+    }
+
+    /// Ends every run driven here; they stay resumable.
+    async fn stop(&self) {
+        self.host.interrupt();
+        self.host.settled().await;
+    }
+}
+
+fn toolsets(arguments: &ServeArguments) -> Vec<Toolset> {
+    let asked = arguments.toolsets.iter();
+    asked
+        .map(|toolset| match toolset {
+            ServeToolset::Terminal => Toolset::Terminal,
+            ServeToolset::Workflow => Toolset::Workflow,
+            ServeToolset::Agent => Toolset::Agent,
+            ServeToolset::Debug => Toolset::Debug,
+        })
+        .collect()
+}
+
+pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exit> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the server cannot be started")?;
+    let server = Server::new(target::library()?, arguments)?;
+    runtime.block_on(async {
+        let interrupts = Interrupts::new()?;
+        let served = match &arguments.http {
+            None => stdio::serve(Connection::new(&server), interrupts).await,
+            Some(address) => http::serve(&server, address, interrupts, output).await,
+        };
+        server.stop().await;
+        served
+    })?;
+    Ok(Exit::Done)
+}
