@@ -25,11 +25,16 @@
 
 mod agent;
 mod audience;
+mod catalogue;
 mod debug;
+mod definition;
+mod elicit;
 mod handler;
 mod http;
 mod library;
+mod log;
 mod memory;
+mod progress;
 mod runs;
 mod standing;
 mod stdio;
@@ -37,13 +42,14 @@ mod terminal;
 mod tool;
 mod workflow;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
 use flow_runtime::host::Host;
 use flow_runtime::journal::Journal;
-use flow_runtime::library::Library;
+use flow_runtime::library::{Catalogue, Library};
 use tokio::runtime::Builder;
 use tokio::sync::broadcast;
 
@@ -53,6 +59,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::target;
 use audience::Audience;
+use catalogue::Shelves;
 use handler::Connection;
 use runs::Runs;
 use tool::Offers;
@@ -70,7 +77,8 @@ const CHANGES_KEPT: usize = 16;
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
-    pub(crate) library: Library,
+    /// Where workflows are found.
+    pub(crate) shelves: Shelves,
     /// Runs driven here.
     pub(crate) runs: Runs,
     /// Calls that listen to runs.
@@ -88,12 +96,22 @@ impl Server {
         options.watch = Arc::clone(&audience) as _;
         Ok(Arc::new(Server {
             host: Host::new(options),
-            library,
+            shelves: Shelves::new(library),
             runs: Runs::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
             changes: broadcast::Sender::new(CHANGES_KEPT),
         }))
+    }
+
+    /// Every workflow as it stands on disk now; clients are told when one came or went.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+        let (catalogue, is_new) = self.shelves.look();
+        if is_new {
+            // Nobody may be connected.
+            let _ = self.changes.send(Change::Workflows);
+        }
+        catalogue
     }
 
     /// Ends every run driven here; they stay resumable.
@@ -123,7 +141,14 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         let interrupts = Interrupts::new()?;
         let served = match &arguments.http {
             None => stdio::serve(Connection::new(&server), interrupts).await,
-            Some(address) => http::serve(&server, address, interrupts, output).await,
+            Some(address) => {
+                let door = http::Door::Token(http::token()?);
+                let journal = server.host.journal().path().to_owned();
+                let directory = journal.parent().unwrap_or(Path::new("."));
+                let shared = Arc::clone(&server);
+                let connect = move || Connection::new(&shared);
+                http::serve(connect, address, door, directory, interrupts, output).await
+            }
         };
         server.stop().await;
         served

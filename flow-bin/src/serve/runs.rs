@@ -50,11 +50,6 @@ impl Runs {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a run is driven here.
-    pub(crate) fn is_driven(&self, run: RunId) -> bool {
-        self.under_way().contains_key(&run)
-    }
-
     /// Drives a run, unless it is driven already; what was recorded before is taken in.
     fn go_on(server: &Arc<Server>, run: RunId) -> watch::Receiver<Option<Stood>> {
         let mut under_way = server.runs.under_way();

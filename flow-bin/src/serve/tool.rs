@@ -17,6 +17,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use super::Server;
+use super::log::Threshold;
 
 /// Why a tool did not do what was asked, for the agent that asked.
 #[derive(Debug)]
@@ -72,24 +73,28 @@ pub(crate) struct Call {
     pub(crate) answers: Option<InputResponses>,
     /// What the answer before asked to be given back.
     pub(crate) state: Option<String>,
+    /// Whether the client is of the time when a server asks by its answer instead of by a request.
+    pub(crate) is_stateless: bool,
+    /// Whether the client wants log messages about this call.
+    pub(crate) wants_log: bool,
 }
 
 impl Call {
-    pub(crate) fn new(
+    pub(super) fn new(
         request: &mut CallToolRequestParams,
         context: RequestContext<RoleServer>,
+        threshold: &Threshold,
     ) -> Self {
+        let version = context.protocol_version();
+        let is_stateless =
+            version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         Call {
-            context,
             answers: request.input_responses.take(),
             state: request.request_state.take(),
+            is_stateless,
+            wants_log: threshold.lets(&context, is_stateless),
+            context,
         }
-    }
-
-    /// Whether the client is of the time when a server asks by its answer instead of by a request.
-    pub(crate) fn is_stateless(&self) -> bool {
-        let version = self.context.protocol_version();
-        version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
     }
 
     /// Whether the client can show the person a form.

@@ -203,7 +203,7 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete_inputs(graph, inputs)?;
+        let inputs = complete(graph, inputs)?;
         let definition = serde_json::to_vec(graph).map_err(|e| Error::Unreadable(e.to_string()))?;
         let hash = self.journal().put_definition(&definition)?;
         let at = now();
@@ -342,7 +342,12 @@ impl Host {
     }
 }
 
-fn complete_inputs(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
+/// The inputs of a run with their defaults.
+///
+/// # Errors
+///
+/// [`Error::Inputs`] with every input that does not fit.
+pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let given: Vec<(&str, Value)> = match inputs {
         Value::Map(map) => map
             .0

@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use flow_model::graph::{Graph, PromptKind};
 
-pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
+pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
 
 use crate::journal::RunId;
