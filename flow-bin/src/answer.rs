@@ -153,48 +153,29 @@ fn shaped(deed: &Deed, text: &str) -> Value {
         .map(|json| Value::from(&json))
         .ok();
     let plain = || json.clone().unwrap_or_else(|| Value::text(text));
-    let (field, value) = match deed {
-        Deed::Prompt {
-            kind: PromptKind::Info,
-            ..
-        } => ("acknowledged", plain()),
-        Deed::Prompt {
-            kind: PromptKind::Confirm,
-            ..
-        } => {
-            let value = match text.trim().to_ascii_lowercase().as_str() {
+    let answer = match deed {
+        Deed::Prompt { kind, options, .. } => match kind {
+            PromptKind::Info => plain(),
+            PromptKind::Confirm => match text.trim().to_ascii_lowercase().as_str() {
                 "yes" | "y" => Value::Bool(true),
                 "no" | "n" => Value::Bool(false),
                 _ => plain(),
-            };
-            ("confirmed", value)
-        }
-        Deed::Prompt {
-            kind: PromptKind::Text,
-            ..
-        } => {
-            let value = match &json {
+            },
+            PromptKind::Text => match &json {
                 Some(value @ (Value::Str(_) | Value::Map(_))) => value.clone(),
                 Some(_) | None => Value::text(text),
-            };
-            ("input", value)
-        }
-        Deed::Prompt {
-            kind: PromptKind::Choice,
-            options,
-            ..
-        } => {
-            let value = options.iter().find(|option| label(option) == text.trim());
-            ("selected", value.cloned().unwrap_or_else(plain))
-        }
-        Deed::Judge { .. } => ("choice", plain()),
-        Deed::Delegate { .. } => ("response", plain()),
-        Deed::DelegateItem { .. } | Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {
-            return plain();
-        }
+            },
+            PromptKind::Choice => {
+                let value = options.iter().find(|option| label(option) == text.trim());
+                value.cloned().unwrap_or_else(plain)
+            }
+        },
+        Deed::Judge { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Shell { .. }
+        | Deed::Tool { .. }
+        | Deed::Call { .. } => plain(),
     };
-    match value {
-        Value::Map(map) if map.0.contains_key(field) => Value::Map(map),
-        value => Value::map([(field, value)]),
-    }
+    deed.shape(answer)
 }

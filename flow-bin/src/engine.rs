@@ -187,7 +187,7 @@ impl Workflows for Known {
                 None => message,
             });
         };
-        let compiled = self.library.compile(&entry);
+        let compiled = target::entry(&self.library, &entry);
         graph(compiled.map_err(|error| error.to_string())?)
     }
 

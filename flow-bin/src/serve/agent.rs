@@ -24,6 +24,6 @@ async fn get_workflow_status(
 ) -> Result<GetWorkflowStatusResponse, Refused> {
     let run = server.host.journal().resolve(&request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
-    server.runs.settled(run, wait, &call).await;
+    server.settled(run, wait, &call).await;
     standing::status(&server, run, request.log_cursor.as_deref())
 }

@@ -61,7 +61,6 @@ use crate::target;
 use audience::Audience;
 use catalogue::Shelves;
 use handler::Connection;
-use runs::Runs;
 use tool::Offers;
 
 /// What connected clients are told of.
@@ -79,8 +78,6 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
-    /// Runs driven here.
-    pub(crate) runs: Runs,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
@@ -97,7 +94,6 @@ impl Server {
         Ok(Arc::new(Server {
             host: Host::new(options),
             shelves: Shelves::new(library),
-            runs: Runs::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
             changes: broadcast::Sender::new(CHANGES_KEPT),
@@ -117,7 +113,7 @@ impl Server {
     /// Ends every run driven here; they stay resumable.
     async fn stop(&self) {
         self.host.interrupt();
-        self.runs.stopped().await;
+        self.host.settled().await;
     }
 }
 
