@@ -3,17 +3,29 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::suggest::nearest_or_part;
 use flow_runtime::library::{Catalogue, Entry, Library, Workflow};
+use tokio::sync::broadcast;
+use tokio::time::MissedTickBehavior;
 
 /// Directories are searched this deep, as the library does.
 const DEEPEST: usize = 16;
 
+/// How often directories are looked at while somebody wants to be told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Changes that a slow connection may lag behind; it is told once that something changed.
+const CHANGES_KEPT: usize = 16;
+
+/// That workflows appeared or are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Changed;
+
 /// A library that remembers what it has read.
 pub(crate) struct Shelves {
     library: Library,
+    changes: broadcast::Sender<Changed>,
     read: Mutex<Option<Read>>,
 }
 
@@ -48,7 +60,25 @@ impl Shelves {
     pub(crate) fn new(library: Library) -> Self {
         Shelves {
             library,
+            changes: broadcast::Sender::new(CHANGES_KEPT),
             read: Mutex::default(),
+        }
+    }
+
+    /// Tells from now on when workflows appear or go.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Changed> {
+        self.changes.subscribe()
+    }
+
+    /// Looks now and then whether workflows came or went, for those who wait to be told.
+    pub(crate) async fn look_out(&self) {
+        let mut often = tokio::time::interval(LOOK_EVERY);
+        often.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            often.tick().await;
+            if self.changes.receiver_count() > 0 {
+                self.catalogue();
+            }
         }
     }
 
@@ -56,13 +86,13 @@ impl Shelves {
         &self.library
     }
 
-    /// Every workflow, and whether it was read again just now because names came or went.
-    pub(crate) fn look(&self) -> (Arc<Catalogue>, bool) {
+    /// Every workflow as it stands on disk now. Whoever waits for changes is told of them.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = read.as_ref()
             && read.stamps.iter().all(|(path, it)| Stamp::of(path) == *it)
         {
-            return (Arc::clone(&read.catalogue), false);
+            return Arc::clone(&read.catalogue);
         }
         // Stamps come first: what changes while it is read is read again next time.
         let stamps = self.stamps();
@@ -71,15 +101,17 @@ impl Shelves {
             let workflows = catalogue.workflows.iter();
             workflows.map(|it| it.entry.name.clone()).collect()
         };
-        let is_new = match read.as_ref() {
-            Some(before) => names(&before.catalogue) != names(&catalogue),
-            None => false,
-        };
+        if let Some(before) = read.as_ref()
+            && names(&before.catalogue) != names(&catalogue)
+        {
+            // Nobody may be there to be told.
+            let _ = self.changes.send(Changed);
+        }
         *read = Some(Read {
             stamps,
             catalogue: Arc::clone(&catalogue),
         });
-        (catalogue, is_new)
+        catalogue
     }
 
     fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)> {
@@ -96,7 +128,7 @@ impl Shelves {
 
     /// The names of every workflow.
     pub(crate) fn names(&self) -> Vec<String> {
-        let (catalogue, _) = self.look();
+        let catalogue = self.catalogue();
         let workflows = catalogue.workflows.iter();
         workflows.map(|it| it.entry.name.clone()).collect()
     }

@@ -91,7 +91,7 @@ pub(super) fn listings(
     is_wanted: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<WorkflowListing>, Refused> {
     let tallies = tallies(server)?;
-    let catalogue = server.catalogue();
+    let catalogue = server.shelves.catalogue();
     let workflows = catalogue.workflows.iter();
     Ok(workflows
         .filter(|workflow| is_wanted(&workflow.entry))
@@ -170,7 +170,7 @@ async fn get_workflow_info(
     _call: Call,
 ) -> Result<GetWorkflowInfoResponse, Refused> {
     let entry = find(&server, &request.workflow)?;
-    let catalogue = server.catalogue();
+    let catalogue = server.shelves.catalogue();
     let mut workflows = catalogue.workflows.iter();
     let known = workflows.find(|workflow| workflow.entry.name == entry.name);
     let Some(workflow) = known else {

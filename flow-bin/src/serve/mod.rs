@@ -26,6 +26,7 @@
 mod agent;
 mod audience;
 mod catalogue;
+mod complete;
 mod debug;
 mod definition;
 mod elicit;
@@ -35,6 +36,8 @@ mod library;
 mod log;
 mod memory;
 mod progress;
+mod prompts;
+mod resources;
 mod runs;
 mod standing;
 mod stdio;
@@ -49,9 +52,8 @@ use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
 use flow_runtime::host::Host;
 use flow_runtime::journal::Journal;
-use flow_runtime::library::{Catalogue, Library};
+use flow_runtime::library::Library;
 use tokio::runtime::Builder;
-use tokio::sync::broadcast;
 
 use crate::cli::{ServeArguments, ServeToolset};
 use crate::engine::{self, Interrupts};
@@ -63,16 +65,6 @@ use catalogue::Shelves;
 use handler::Connection;
 use tool::Offers;
 
-/// What connected clients are told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A workflow appeared or is gone.
-    Workflows,
-}
-
-/// Changes that a slow connection may lag behind; it is told once that something changed.
-const CHANGES_KEPT: usize = 16;
-
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
@@ -81,7 +73,6 @@ pub(crate) struct Server {
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
-    pub(crate) changes: broadcast::Sender<Change>,
 }
 
 impl Server {
@@ -96,18 +87,7 @@ impl Server {
             shelves: Shelves::new(library),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
-            changes: broadcast::Sender::new(CHANGES_KEPT),
         }))
-    }
-
-    /// Every workflow as it stands on disk now; clients are told when one came or went.
-    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
-        let (catalogue, is_new) = self.shelves.look();
-        if is_new {
-            // Nobody may be connected.
-            let _ = self.changes.send(Change::Workflows);
-        }
-        catalogue
     }
 
     /// Ends every run driven here; they stay resumable.
@@ -135,6 +115,8 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
     let server = Server::new(target::library()?, arguments)?;
     runtime.block_on(async {
         let interrupts = Interrupts::new()?;
+        let watched = Arc::clone(&server);
+        let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
         let served = match &arguments.http {
             None => stdio::serve(Connection::new(&server), interrupts).await,
             Some(address) => {
@@ -146,6 +128,7 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
                 http::serve(connect, address, door, directory, interrupts, output).await
             }
         };
+        look_out.abort();
         server.stop().await;
         served
     })?;

@@ -19,7 +19,7 @@ use super::library::listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
 use super::standing::{self, object, seconds};
-use super::tool::{Call, Offer, Refused, Reply};
+use super::tool::{Call, LIST, Offer, Refused, Reply};
 use super::{Server, elicit};
 use crate::cli;
 use crate::list;
@@ -148,13 +148,17 @@ async fn flow(
         flow_name: request.flow_name.clone(),
         ..FlowResponse::default()
     };
-    if request.flow_name == "list" {
+    if request.flow_name == LIST {
         response.success = true;
         response.workflows = Some(listings(&server, |_| true)?);
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
-    let graph = match Definition::named(&server, &request.flow_name)? {
+    let name = match request.flow_name.strip_prefix('_') {
+        Some(LIST) => LIST,
+        _ => &request.flow_name,
+    };
+    let graph = match Definition::named(&server, name)? {
         Definition::Ready(graph) => *graph,
         Definition::Unknown(name) => {
             response.error = Some(server.shelves.no_such(&name));
@@ -210,7 +214,7 @@ fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String>
         ListFormat::Yaml => cli::ListFormat::Yaml,
         ListFormat::Table => cli::ListFormat::Table,
     };
-    let catalogue = server.catalogue();
+    let catalogue = server.shelves.catalogue();
     Some(list::text(&catalogue, format, verbose, Paint::none(), None))
 }
 
@@ -285,7 +289,9 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
         true => None,
         false => Teller::new(call, &wanted.graph),
     };
-    if let Some(teller) = &teller {
+    if let Some(teller) = &teller
+        && call.state.is_none()
+    {
         let parameters = plan::shown_inputs(&wanted.graph, &wanted.inputs);
         let _ = teller
             .news()
