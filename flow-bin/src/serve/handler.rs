@@ -19,10 +19,10 @@ use rmcp::service::{
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast::{self, error::RecvError};
 
+use super::catalogue::Changed;
 use super::log::Threshold;
 use super::tool::{Call, Refused, Reply};
 use super::{Server, complete, prompts, resources};
-use super::catalogue::Changed;
 
 /// When to use this server; clients show it to the model and cut it at about 4 KB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");

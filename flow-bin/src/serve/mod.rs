@@ -30,6 +30,7 @@ mod complete;
 mod debug;
 mod definition;
 mod elicit;
+mod fixture;
 mod handler;
 mod http;
 mod library;
@@ -112,6 +113,17 @@ fn toolsets(arguments: &ServeArguments) -> Vec<Toolset> {
 pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the server cannot be started")?;
+    if arguments.conformance {
+        let address = arguments.http.as_deref().unwrap_or("127.0.0.1:0");
+        let directory = std::env::temp_dir();
+        return runtime.block_on(async {
+            let interrupts = Interrupts::new()?;
+            let connect = || fixture::Fixture;
+            let door = http::Door::Open;
+            http::serve(connect, address, door, &directory, interrupts, output).await?;
+            Ok(Exit::Done)
+        });
+    }
     let server = Server::new(target::library()?, arguments)?;
     runtime.block_on(async {
         let interrupts = Interrupts::new()?;
