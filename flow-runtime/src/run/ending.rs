@@ -2,7 +2,6 @@
 
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 
-use super::computed::{Moment, recompute};
 use super::effect::{Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
@@ -285,18 +284,7 @@ impl<'r> Machine<'r> {
                 return;
             }
         }
-        let moment = Moment {
-            at: self.at,
-            seed: self.data.evaluations,
-        };
-        recompute(
-            self.graph,
-            self.dependents,
-            self.evaluator,
-            self.data,
-            None,
-            moment,
-        );
+        self.recompute(None);
         if let Some(Target::Node(entry)) = self.data.frames.get(&ROOT).map(|frame| frame.at) {
             let node = self.graph.body.nodes.get(usize::from(entry));
             self.data.last_node = node.map(|node| node.id.to_string());

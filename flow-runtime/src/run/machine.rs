@@ -9,6 +9,7 @@ use super::data::Data;
 use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
+use super::observe::Observer;
 use super::view::{Evaluator, View};
 use crate::value::Value;
 
@@ -22,6 +23,7 @@ pub(super) struct Machine<'r> {
     pub(super) evaluator: &'r dyn Evaluator,
     pub(super) data: &'r mut Data,
     pub(super) effects: Vec<Effect>,
+    pub(super) observer: Option<&'r mut dyn Observer>,
     pub(super) at: u64,
     /// Nodes executed because of this event.
     pub(super) stretch: u64,

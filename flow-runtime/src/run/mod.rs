@@ -14,6 +14,7 @@ pub mod event;
 mod fan;
 pub mod frame;
 mod machine;
+mod observe;
 mod settle;
 pub mod state;
 pub mod time;
@@ -33,6 +34,7 @@ pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
 use machine::{Machine, Next};
+pub use observe::{Observer, Transformation};
 use state::{Change, parse_path};
 pub use view::{Evaluator, Field, View};
 
@@ -76,6 +78,21 @@ impl std::fmt::Debug for Program {
 pub struct Run {
     program: Arc<Program>,
     data: Option<Data>,
+}
+
+/// How much a run remembers of its state, roughly as bytes of JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Written by steps.
+    pub raw_bytes: u64,
+    /// Set by hand.
+    pub state_bytes: u64,
+    /// Derived.
+    pub computed_bytes: u64,
+    /// Values of computed fields made so far that differed from the one before.
+    pub transformations: u64,
+    /// Events applied.
+    pub events: u64,
 }
 
 /// Why an event cannot be applied. Such an event is not to be recorded.
@@ -132,19 +149,8 @@ impl Run {
         let Some(data) = &self.data else {
             return Value::Null;
         };
-        let view = View {
-            graph: self.program.graph(),
-            dependents: &self.program.dependents,
-            data,
-            frame: None,
-            needs: None,
-            error: None,
-            result: None,
-            locals: &[],
-            has_state: true,
-            at: 0,
-            seed: 0,
-        };
+        let (graph, dependents) = (self.program.graph(), &self.program.dependents);
+        let view = View::of_state(graph, dependents, data, 0, 0);
         let mut fields = Vec::new();
         for name in view.field_names() {
             if let Field::Value(value) = view.field(None, name) {
@@ -152,6 +158,31 @@ impl Run {
             }
         }
         Value::map(fields)
+    }
+
+    /// How much the run remembers of its state.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let Some(data) = &self.data else {
+            return Sizes::default();
+        };
+        let tier = |fields: &indexmap::IndexMap<Arc<str>, Value>| {
+            let fields = fields.iter();
+            let bytes = fields.map(|(name, value)| name.len() as u64 + 4 + value.size());
+            bytes.sum()
+        };
+        let computed = data.computed.iter().map(|cell| match cell {
+            Cell::Value(value) => value.size(),
+            Cell::Failed(reason) => reason.len() as u64,
+            Cell::Unset => 0,
+        });
+        Sizes {
+            raw_bytes: tier(&data.store.raw),
+            state_bytes: tier(&data.store.state),
+            computed_bytes: computed.sum(),
+            transformations: data.transformations,
+            events: data.applied,
+        }
     }
 
     /// The program.
@@ -366,6 +397,27 @@ impl Run {
     ///
     /// Why it cannot be applied; the run is as it was.
     pub fn apply(&mut self, event: &Event) -> Result<Vec<Effect>, Refusal> {
+        self.advance(event, None)
+    }
+
+    /// The same, with somebody watching computed fields being made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Run::apply`].
+    pub fn apply_watched(
+        &mut self,
+        event: &Event,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Effect>, Refusal> {
+        self.advance(event, Some(observer))
+    }
+
+    fn advance(
+        &mut self,
+        event: &Event,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<Vec<Effect>, Refusal> {
         self.check(&event.what)?;
         if let Happening::Started(start) = &event.what {
             self.data = Some(begin(start, event.at, self.program.graph()));
@@ -381,6 +433,10 @@ impl Run {
             evaluator: program.evaluator.as_ref(),
             data,
             effects: Vec::new(),
+            observer: match observer {
+                Some(observer) => Some(observer),
+                None => None,
+            },
             at: event.at,
             stretch: 0,
         };
