@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::suggest::nearest_or_part;
-use flow_runtime::library::{Catalogue, Entry, Library, Workflow};
+use flow_runtime::library::{Catalogue, Entry, Library};
 use tokio::sync::broadcast;
 use tokio::time::MissedTickBehavior;
 
@@ -180,9 +180,9 @@ pub(crate) fn found_at(entry: &Entry) -> String {
     }
 }
 
-/// When a workflow's file was made, in milliseconds since 1970.
-pub(crate) fn created(workflow: &Workflow) -> Option<u64> {
-    let metadata = fs::metadata(workflow.entry.file()?).ok()?;
+/// When a file was made, in milliseconds since 1970.
+pub(crate) fn created(path: &Path) -> Option<u64> {
+    let metadata = fs::metadata(path).ok()?;
     let made = metadata.created().or_else(|_| metadata.modified()).ok()?;
     let since = made.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()

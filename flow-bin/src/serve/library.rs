@@ -3,26 +3,33 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use flow_model::graph::{Field, Graph, Variable};
+use flow_model::diagnostic::Severity;
+use flow_model::graph::{Field, Graph};
 use flow_model::schema;
 use flow_model::tools::{
-    self, ContractVariable, GetWorkflowDefinitionRequest, GetWorkflowDefinitionResponse,
+    self, CreateWorkflowRequest, CreateWorkflowResponse, DeleteWorkflowRequest,
+    DeleteWorkflowResponse, GetWorkflowDefinitionRequest, GetWorkflowDefinitionResponse,
     GetWorkflowInfoRequest, GetWorkflowInfoResponse, GetWorkflowSchemaRequest,
     GetWorkflowSchemaResponse, ListWorkflowsRequest, ListWorkflowsResponse, WorkflowListing,
-    WorkflowParameter, WorkflowSignature,
+    WorkflowParameter,
 };
 use flow_runtime::journal::{Hash, Tally};
-use flow_runtime::library::{Entry, Location, Place, Workflow, read};
+use flow_runtime::library::{
+    Definition, Entry, Fault, Location, Place, StoreError, Workflow, read,
+};
 use flow_runtime::run::time;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Server;
 use super::catalogue::{created, found_at};
+use super::definition::findings;
 use super::tool::{Call, Offer, Refused};
 use crate::list;
 
 pub(super) fn offers() -> Vec<Offer> {
     vec![
+        Offer::new(create_workflow),
+        Offer::new(delete_workflow),
         Offer::new(get_workflow_schema),
         Offer::new(list_workflows),
         Offer::new(get_workflow_info),
@@ -95,7 +102,10 @@ pub(super) fn listings(
     let workflows = catalogue.workflows.iter();
     Ok(workflows
         .filter(|workflow| is_wanted(&workflow.entry))
-        .map(|workflow| listing(workflow, &tallies))
+        .map(|Workflow { entry, definition }| {
+            let created = entry.file().and_then(created);
+            listing(entry, definition, created, tallies.get(&entry.name))
+        })
         .collect())
 }
 
@@ -106,10 +116,13 @@ fn tallies(server: &Server) -> Result<HashMap<String, Tally>, Refused> {
         .collect())
 }
 
-fn listing(workflow: &Workflow, tallies: &HashMap<String, Tally>) -> WorkflowListing {
-    let Workflow { entry, definition } = workflow;
+fn listing(
+    entry: &Entry,
+    definition: &Result<Box<Graph>, Fault>,
+    created: Option<u64>,
+    tally: Option<&Tally>,
+) -> WorkflowListing {
     let graph = definition.as_deref().ok();
-    let tally = tallies.get(&entry.name);
     let fields = graph.map(list::parameters).unwrap_or_default();
     WorkflowListing {
         name: entry.name.clone(),
@@ -119,8 +132,9 @@ fn listing(workflow: &Workflow, tallies: &HashMap<String, Tally>) -> WorkflowLis
         path: entry.file().map(|path| path.display().to_string()),
         parameters: fields.iter().map(parameter).collect(),
         state_count: graph.map_or(0, |it| u32::try_from(it.body.nodes.len()).unwrap_or(0)),
-        created: created(workflow).map(time::iso),
+        created: created.map(time::iso),
         run_count: tally.map_or(0, |tally| tally.run_count),
+        success_count: tally.map_or(0, |tally| tally.success_count),
         last_run: tally.map(|tally| time::iso(tally.last_run)),
         error: definition.as_ref().err().map(ToString::to_string),
     }
@@ -138,26 +152,6 @@ fn parameter(field: &Field) -> WorkflowParameter {
     }
 }
 
-/// The environment variables that a workflow needs and sets.
-pub(super) fn signature(graph: &Graph) -> WorkflowSignature {
-    let by_name = |variables: &[Variable]| {
-        let variables = variables.iter().map(|variable| {
-            let described = ContractVariable {
-                name: variable.name.to_string(),
-                description: variable.description.as_deref().map(str::to_owned),
-                required: variable.required,
-            };
-            (variable.name.to_string(), described)
-        });
-        variables.collect()
-    };
-    WorkflowSignature {
-        arguments: by_name(&graph.arguments),
-        return_values: by_name(&graph.return_values),
-        description: graph.description.as_deref().map(str::to_owned),
-    }
-}
-
 /// The workflow of a name, or that there is none and which there are.
 pub(super) fn find(server: &Server, name: &str) -> Result<Entry, Refused> {
     let found = server.shelves.library().get(name)?;
@@ -170,37 +164,23 @@ async fn get_workflow_info(
     _call: Call,
 ) -> Result<GetWorkflowInfoResponse, Refused> {
     let entry = find(&server, &request.workflow)?;
-    let catalogue = server.shelves.catalogue();
-    let mut workflows = catalogue.workflows.iter();
-    let known = workflows.find(|workflow| workflow.entry.name == entry.name);
-    let Some(workflow) = known else {
-        let what = format!("`{}` is a part that workflows import", entry.name);
-        return Err(Refused(what));
+    let library = server.shelves.library();
+    let card = library.card(&entry.name, Some(server.host.journal()))?;
+    let described = card.to_json();
+    let inputs = match &described["inputs"] {
+        Value::Object(inputs) => inputs.clone(),
+        _ => Map::new(),
     };
-    let graph = workflow.definition.as_deref().ok();
-    let fields = graph.map(list::parameters).unwrap_or_default();
-    let inputs: Map<String, Value> = fields
-        .iter()
-        .filter_map(|field| {
-            let described = serde_json::to_value(parameter(field)).ok()?;
-            Some((field.name.to_string(), described))
-        })
-        .collect();
-    let outputs = graph.filter(|it| !it.outputs.is_empty()).map(|graph| {
-        let outputs = graph.outputs.iter().map(|output| {
-            let described = json!({
-                "type": list::word(output.field.ty),
-                "description": output.field.description,
-            });
-            (output.field.name.to_string(), described)
-        });
-        Value::Object(outputs.collect())
-    });
     Ok(GetWorkflowInfoResponse {
-        listing: listing(workflow, &tallies(&server)?),
+        listing: listing(
+            &card.entry,
+            &card.definition,
+            card.created,
+            card.runs.as_ref(),
+        ),
         inputs,
-        outputs: outputs.unwrap_or(Value::Null),
-        workflow_signature: graph.map(signature),
+        outputs: described["outputs"].clone(),
+        workflow_signature: card.definition.is_ok().then(|| card.signature()),
         found_at: found_at(&entry),
     })
 }
@@ -211,20 +191,96 @@ async fn get_workflow_definition(
     _call: Call,
 ) -> Result<GetWorkflowDefinitionResponse, Refused> {
     let entry = find(&server, &request.workflow)?;
-    let text = text(&entry)?;
-    let source = flow_model::source::Source::new(found_at(&entry), text.as_str());
-    let definition = match source.tree() {
-        Ok(tree) => tree.to_json(),
-        Err(_) => Value::Null,
-    };
-    let compiled = server.shelves.library().compile(&entry)?;
-    let imports = compiled.sources.all().iter().skip(1);
+    let original = server.shelves.library().original(&entry.name)?;
+    let imports = original.imports.iter();
     Ok(GetWorkflowDefinitionResponse {
         name: entry.name.clone(),
-        definition,
-        text,
-        loaded_from: found_at(&entry),
-        resolved_imports: imports.map(|source| source.name().to_owned()).collect(),
+        definition: original.definition.unwrap_or_default(),
+        text: original.text,
+        loaded_from: found_at(&original.entry),
+        resolved_imports: imports
+            .filter_map(|import| serde_json::to_value(import).ok())
+            .collect(),
+    })
+}
+
+async fn create_workflow(
+    server: Arc<Server>,
+    request: CreateWorkflowRequest,
+    _call: Call,
+) -> Result<CreateWorkflowResponse, Refused> {
+    let definition = Definition::Value(&request.workflow_definition);
+    let library = server.shelves.library();
+    let mut response = CreateWorkflowResponse {
+        success: false,
+        workflow_name: String::new(),
+        stored_file: String::new(),
+        workflow_signature: None,
+        validation_errors: Vec::new(),
+        warnings: Vec::new(),
+        error: None,
+    };
+    match library.create(definition, request.overwrite_existing) {
+        Ok(created) => {
+            let file = created.entry.file();
+            response.success = true;
+            response.stored_file = file.map_or_else(String::new, |it| it.display().to_string());
+            response.workflow_name = created.entry.name;
+            response.workflow_signature = Some(created.signature);
+            response.warnings = findings(&created.compiled, Severity::Warning);
+            // Whoever waits for new workflows hears of it now.
+            server.shelves.catalogue();
+        }
+        Err(StoreError::Invalid(compiled)) => {
+            let errors = findings(&compiled, Severity::Error);
+            let name = compiled.draft().map(|draft| draft.name.to_string());
+            response.workflow_name = name.unwrap_or_default();
+            response.error = Some(match errors.len() {
+                1 => "the definition has an error".to_owned(),
+                many => format!("the definition has {many} errors"),
+            });
+            response.validation_errors = errors;
+            response.warnings = findings(&compiled, Severity::Warning);
+        }
+        Err(StoreError::Exists(entry)) => {
+            let error = format!(
+                "there is a workflow `{}` already ({}); overwrite_existing replaces it",
+                entry.name,
+                found_at(&entry)
+            );
+            response.validation_errors = vec![error.clone()];
+            response.workflow_name = entry.name;
+            response.error = Some(error);
+        }
+        Err(error) => {
+            response.validation_errors = vec![error.to_string()];
+            response.error = Some(error.to_string());
+        }
+    }
+    Ok(response)
+}
+
+async fn delete_workflow(
+    server: Arc<Server>,
+    request: DeleteWorkflowRequest,
+    _call: Call,
+) -> Result<DeleteWorkflowResponse, Refused> {
+    let name = request.workflow_name;
+    let deleted = server.shelves.library().delete(&name);
+    let (deleted_file, error) = match deleted {
+        Ok(deleted) => {
+            server.shelves.catalogue();
+            let file = deleted.entry.file();
+            (file.map(|it| it.display().to_string()), None)
+        }
+        Err(StoreError::NotFound { name, .. }) => (None, Some(server.shelves.no_such(&name))),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(DeleteWorkflowResponse {
+        success: error.is_none(),
+        workflow_name: name,
+        deleted_file,
+        error,
     })
 }
 

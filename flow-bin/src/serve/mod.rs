@@ -33,6 +33,7 @@ mod elicit;
 mod fixture;
 mod handler;
 mod http;
+mod keep;
 mod library;
 mod log;
 mod memory;
@@ -64,6 +65,7 @@ use crate::target;
 use audience::Audience;
 use catalogue::Shelves;
 use handler::Connection;
+use keep::Keeping;
 use tool::Offers;
 
 /// What the process knows, whoever is connected.
@@ -71,6 +73,8 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
+    /// Definitions that wait for their runs to succeed.
+    pub(crate) keeping: Keeping,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
@@ -86,6 +90,7 @@ impl Server {
         Ok(Arc::new(Server {
             host: Host::new(options),
             shelves: Shelves::new(library),
+            keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
         }))

@@ -51,7 +51,8 @@ refused_from!(
     InvalidParameters,
     host::Error,
     journal::Error,
-    library::Error
+    library::Error,
+    library::StoreError
 );
 
 /// What a tool answers.

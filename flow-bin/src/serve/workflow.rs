@@ -6,6 +6,7 @@ use std::time::Duration;
 use flow_model::graph::Graph;
 use flow_model::tools::{
     FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
+    WorkflowSignature,
 };
 use flow_runtime::host::{self, Answer, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
@@ -15,6 +16,7 @@ use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, Inpu
 use serde_json::{Map, Value};
 
 use super::definition::Definition;
+use super::keep::Kept;
 use super::library::listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
@@ -39,6 +41,8 @@ struct Wanted {
     asks: bool,
     quiet: bool,
     wait: Duration,
+    /// The definition, when it is to be kept after success.
+    keep: Option<Value>,
 }
 
 /// How a run stands when its call is answered.
@@ -99,7 +103,7 @@ async fn run_workflow(
             return Ok(response.into());
         }
     };
-    response.workflow_signature = Some(super::library::signature(&graph));
+    response.workflow_signature = Some(WorkflowSignature::of(&graph));
     let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
     graph.limits.timeout = Some(limit.min(request.execution_timeout));
     let (inputs, variables) = bound(&graph, request.inputs, request.initial_variables);
@@ -115,6 +119,9 @@ async fn run_workflow(
         asks: true,
         quiet: false,
         wait: Duration::from_secs_f64(request.wait_seconds),
+        keep: request
+            .workflow_definition
+            .filter(|_| request.save_on_success),
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
@@ -136,6 +143,18 @@ async fn run_workflow(
     response.final_state = report.final_state.unwrap_or_default();
     response.execution_log = log;
     response.next_log_cursor = next;
+    match server.kept(report.run) {
+        None | Some(Kept::Not(_)) => {}
+        Some(Kept::Stored(name)) => {
+            response.workflow_saved = true;
+            response.saved_workflow_name = Some(name);
+            response.available_workflows = server.shelves.names();
+        }
+        Some(Kept::Known(name)) => response.saved_workflow_name = Some(name),
+        Some(Kept::Refused(reason)) => {
+            response.error = Some(format!("the run succeeded and is not stored: {reason}"));
+        }
+    }
     Ok(response.into())
 }
 
@@ -185,6 +204,7 @@ async fn flow(
         asks: request.interactive.unwrap_or(true),
         quiet: request.quiet,
         wait: Duration::from_secs_f64(request.wait_seconds),
+        keep: None,
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
@@ -279,10 +299,14 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
             let started = server
                 .host
                 .start(&wanted.graph, &wanted.inputs, wanted.options);
-            started.await.map_err(|error| match error {
+            let run = started.await.map_err(|error| match error {
                 error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
                 error => error.into(),
-            })?
+            })?;
+            if let Some(definition) = wanted.keep {
+                server.keeping.after(run, definition);
+            }
+            run
         }
     };
     let teller = match wanted.quiet {
