@@ -309,6 +309,10 @@ pub(crate) struct ServeArguments {
     /// Offer only tools that change nothing
     #[arg(long)]
     pub(crate) read_only: bool,
+
+    /// Serve what the MCP conformance suite expects, and nothing of flow
+    #[arg(long, hide = true)]
+    pub(crate) conformance: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use flow_model::graph::{Graph, PromptKind};
 
 pub use background::Driven;
-pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
+pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
 use super::effect::{Action, Deed, Effect};
-use super::event::{Failure, FailureKind};
+use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::{Change, Store};
@@ -38,6 +38,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
+            tasks: self.number_tasks(id, index),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
@@ -53,11 +54,11 @@ impl<'r> Machine<'r> {
 
     /// Starts as many waiting items as may run at once.
     fn start_children(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut) {
-        let limit = match (fan.sequential, fan.max_parallel) {
-            (true, _) => 1,
-            (false, Some(limit)) => limit as usize,
-            (false, None) => self.graph.limits.max_parallel as usize,
-        };
+        // Sub-agents begin their tasks themselves.
+        if self.data.start.agent_driven && fan.is_delegated() {
+            return;
+        }
+        let limit = fan.at_once(&self.graph.limits);
         loop {
             let Some(children) = self.children(id) else {
                 return;
@@ -68,9 +69,85 @@ impl<'r> Machine<'r> {
             let Some(item) = children.waiting.pop_front() else {
                 return;
             };
-            if let Err(failure) = self.start_child(id, node, fan, item) {
-                self.note_end(id, node, fan, item, Err(failure));
-            }
+            self.begin_child(id, node, fan, item);
+        }
+    }
+
+    /// Starts an item; one that cannot be started has failed.
+    fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
+        if let Err(failure) = self.start_child(id, node, fan, item) {
+            self.note_end(id, node, fan, item, Err(failure));
+        }
+    }
+
+    /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
+    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+        if !self.data.start.agent_driven {
+            return None;
+        }
+        let tasks = self.next_action();
+        self.data.waiting.insert(tasks, id);
+        self.remember_first(id, index, tasks);
+        Some(tasks)
+    }
+
+    /// Remembers what a node hands out first in a frame.
+    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
+        if self.data.start.agent_driven
+            && let Some(frame) = self.data.frames.get_mut(&id)
+        {
+            frame.first.entry(index).or_insert(action);
+        }
+    }
+
+    /// The fan-out of a number, with the frame it is a step of.
+    fn tasks(&self, tasks: ActionId) -> Option<(FrameId, u16)> {
+        let id = *self.data.waiting.get(&tasks)?;
+        let step = self.data.frames.get(&id)?.step.as_ref()?;
+        match &step.waits {
+            Waits::Children(children) if children.tasks == Some(tasks) => Some((id, step.node)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_tasks(&self, tasks: ActionId) -> bool {
+        self.tasks(tasks).is_some()
+    }
+
+    /// A sub-agent has begun a task.
+    pub(super) fn taken(&mut self, tasks: ActionId, item: usize) {
+        let Some((id, index)) = self.tasks(tasks) else {
+            return;
+        };
+        let Some(node) = self.node(id, index) else {
+            return;
+        };
+        let flow_model::graph::Kind::FanOut(fan) = &node.kind else {
+            return;
+        };
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        // Most are taken from the front.
+        let queued = children.waiting.iter().position(|waiting| *waiting == item);
+        if let Some(queued) = queued {
+            children.waiting.remove(queued);
+            self.begin_child(id, node, fan, item);
+            self.go_on(id, index, node, fan);
+        }
+    }
+
+    /// Whoever drives the run cannot have its tasks done.
+    pub(super) fn fail_tasks(&mut self, tasks: ActionId, failure: Failure) {
+        let Some((id, index)) = self.tasks(tasks) else {
+            return;
+        };
+        self.stop_children(id);
+        self.data.waiting.remove(&tasks);
+        let next = self.failed(id, index, failure, Value::Null);
+        if let Next::Go(to) = next {
+            self.go(id, index, to);
+            self.data.ready.push_back(id);
         }
     }
 
@@ -217,7 +294,8 @@ impl<'r> Machine<'r> {
         let Some(children) = self.children(id) else {
             return;
         };
-        if children.running.is_empty() {
+        // Tasks that sub-agents begin may wait while none is under way.
+        if children.running.is_empty() && (children.stopped || children.waiting.is_empty()) {
             self.gather(id, index, node, fan);
         }
     }
@@ -361,11 +439,19 @@ impl<'r> Machine<'r> {
             .map(|at| children.results.get(&at).cloned().unwrap_or_default())
             .collect();
         let failures = children.failures.len();
+        let failed: BTreeSet<usize> = children.failures.keys().copied().collect();
+        let tasks = children.tasks;
         let first = children
             .failures
             .iter()
             .next()
             .map(|(at, f)| (*at, f.message.clone()));
+        if let Some(tasks) = tasks {
+            self.data.waiting.remove(&tasks);
+            if !failed.is_empty() {
+                self.data.failed_tasks.insert(tasks, failed);
+            }
+        }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {
                 match self.settle_success(id, index, Value::list(results)) {

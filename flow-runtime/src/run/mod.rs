@@ -13,6 +13,7 @@ mod evaluate;
 pub mod event;
 mod fan;
 pub mod frame;
+mod handout;
 mod machine;
 mod observe;
 mod settle;
@@ -28,11 +29,12 @@ use flow_model::graph::{Graph, Kind, PromptKind};
 use action::{seconds_for, shell_result};
 pub use computed::Cell;
 use computed::Dependents;
-pub use data::Data;
+pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
+pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
 use state::{Change, parse_path};
@@ -116,6 +118,9 @@ pub enum Refusal {
     /// A change of state does not fit.
     #[error("{0}")]
     State(String),
+    /// A task cannot be begun.
+    #[error("{0}")]
+    Task(&'static str),
 }
 
 impl Run {
@@ -319,7 +324,13 @@ impl Run {
                     .map_err(|failure| Refusal::State(failure.message))
             }
             Happening::Completed { action, result } => self.check_answer(data, *action, result),
-            Happening::Cancelled { .. } | Happening::Checkpointed { .. } => over(data),
+            Happening::Cancelled { .. }
+            | Happening::Checkpointed { .. }
+            | Happening::GivenUp { .. } => over(data),
+            Happening::Taken { tasks, item } => {
+                over(data)?;
+                self.check_taken(*tasks, *item)
+            }
             Happening::Failed { .. }
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
@@ -516,6 +527,8 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         limit: None,
         used: 0,
         counting_since: None,
+        checkpoint: None,
+        failed_tasks: std::collections::BTreeMap::new(),
         start: start.clone(),
     }
 }
@@ -542,7 +555,20 @@ impl Machine<'_> {
                     let _ = self.change(ROOT, &changes);
                 }
             }
-            Happening::Continued | Happening::Checkpointed { .. } => {}
+            Happening::Continued => {}
+            Happening::Checkpointed { reason, step } => {
+                self.data.checkpoint = Some(Checkpoint {
+                    at: self.at,
+                    event: self.data.applied,
+                    step: step.clone(),
+                    reason: reason.clone(),
+                });
+            }
+            Happening::Taken { tasks, item } => self.taken(*tasks, *item),
+            Happening::GivenUp { reason } => {
+                let failure = Failure::new(FailureKind::Action, reason.clone());
+                self.end_failed(Some(failure));
+            }
             Happening::Cancelled { reason } => {
                 let failure = Failure::new(FailureKind::Cancelled, reason.clone());
                 self.data.error = Some(failure.clone());
@@ -579,6 +605,10 @@ impl Machine<'_> {
     }
 
     fn completed(&mut self, action: ActionId, result: &Value) {
+        // Tasks complete by themselves, when the last of them does.
+        if self.is_tasks(action) {
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
@@ -618,6 +648,10 @@ impl Machine<'_> {
     }
 
     fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, failure);
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
@@ -650,6 +684,10 @@ impl Machine<'_> {
     }
 
     fn declined(&mut self, action: ActionId, reason: &str) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, Failure::new(FailureKind::Refused, reason));
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
@@ -868,8 +906,10 @@ impl Machine<'_> {
             return;
         }
         let limit = (limit * 1000.0) as u64;
+        let agent_driven = self.data.start.agent_driven;
         let waits_for_people = self.data.frames.values().all(|frame| {
             match frame.step.as_ref().map(|step| &step.waits) {
+                Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
                 Some(Waits::Action(action)) => matches!(
                     action.what,
                     Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }

@@ -94,6 +94,8 @@ impl World {
             Happening::Started(_)
             | Happening::Updated { .. }
             | Happening::Checkpointed { .. }
+            | Happening::Taken { .. }
+            | Happening::GivenUp { .. }
             | Happening::Cancelled { .. }
             | Happening::Resumed => {}
         }
@@ -202,7 +204,7 @@ impl World {
             }
             14 => {
                 let reason = "so".to_owned();
-                self.apply(Happening::Checkpointed { reason });
+                self.apply(Happening::Checkpointed { reason, step: None });
             }
             15 => self.stray(choices),
             _ => self.answer(choices),
