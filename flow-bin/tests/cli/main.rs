@@ -5,6 +5,7 @@
 )]
 
 mod check;
+mod crash;
 mod directories;
 mod expand;
 mod explain;
