@@ -165,6 +165,20 @@ impl Engine {
         Ok(self.host.journal().list(&called, usize::MAX >> 1)?.runs)
     }
 
+    /// The secrets that a run, and the runs it has called, wait for.
+    pub(crate) fn missing_secrets(&self, report: &Report) -> Result<Vec<String>> {
+        let mut missing = report.missing_secrets.clone();
+        for child in self.called(report.run)? {
+            if !child.status.is_final() {
+                let report = self.host.report(child.id)?;
+                missing.extend(self.missing_secrets(&report)?);
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        Ok(missing)
+    }
+
     /// What a run waits for, with what the runs it has called wait for.
     pub(crate) fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>> {
         let mut pending = Vec::new();
