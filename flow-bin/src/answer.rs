@@ -23,7 +23,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
             engine.wait(resumed)?;
             run
         }
-        Status::Running | Status::Waiting | Status::Sleeping => engine.outermost(run)?,
+        Status::Running | Status::Waiting | Status::Sleeping => engine.host.outermost(run)?,
         Status::Completed | Status::Cancelled => run,
     };
     go_on(&mut engine, &screen, run, &arguments.driving, output)
@@ -45,7 +45,7 @@ pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result
     };
     let recorded = engine.host.record(asking, happening);
     engine.wait(recorded)?;
-    let outermost = engine.outermost(asking)?;
+    let outermost = engine.host.outermost(asking)?;
     go_on(&mut engine, &screen, outermost, &arguments.driving, output)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
             Err(error) if held(&error).is_some() => {}
             Err(error) => return Err(error),
         }
-        ended.extend(engine.called(run)?.into_iter().map(|child| child.id));
+        ended.extend(engine.host.called(run)?.into_iter().map(|child| child.id));
     }
     output.tell(format_args!("{run} is cancelled"));
     Ok(Exit::Done)
@@ -114,7 +114,7 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
 /// The question that is meant, of those that a run and the runs it called ask.
 fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Action)> {
     let report = engine.host.report(run)?;
-    let mut pending = engine.pending(&report)?;
+    let mut pending = engine.host.pending(&report)?;
     pending.retain(|(_, action)| match &action.what {
         Deed::Prompt { .. }
         | Deed::Delegate { .. }
@@ -153,48 +153,29 @@ fn shaped(deed: &Deed, text: &str) -> Value {
         .map(|json| Value::from(&json))
         .ok();
     let plain = || json.clone().unwrap_or_else(|| Value::text(text));
-    let (field, value) = match deed {
-        Deed::Prompt {
-            kind: PromptKind::Info,
-            ..
-        } => ("acknowledged", plain()),
-        Deed::Prompt {
-            kind: PromptKind::Confirm,
-            ..
-        } => {
-            let value = match text.trim().to_ascii_lowercase().as_str() {
+    let answer = match deed {
+        Deed::Prompt { kind, options, .. } => match kind {
+            PromptKind::Info => plain(),
+            PromptKind::Confirm => match text.trim().to_ascii_lowercase().as_str() {
                 "yes" | "y" => Value::Bool(true),
                 "no" | "n" => Value::Bool(false),
                 _ => plain(),
-            };
-            ("confirmed", value)
-        }
-        Deed::Prompt {
-            kind: PromptKind::Text,
-            ..
-        } => {
-            let value = match &json {
+            },
+            PromptKind::Text => match &json {
                 Some(value @ (Value::Str(_) | Value::Map(_))) => value.clone(),
                 Some(_) | None => Value::text(text),
-            };
-            ("input", value)
-        }
-        Deed::Prompt {
-            kind: PromptKind::Choice,
-            options,
-            ..
-        } => {
-            let value = options.iter().find(|option| label(option) == text.trim());
-            ("selected", value.cloned().unwrap_or_else(plain))
-        }
-        Deed::Judge { .. } => ("choice", plain()),
-        Deed::Delegate { .. } => ("response", plain()),
-        Deed::DelegateItem { .. } | Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {
-            return plain();
-        }
+            },
+            PromptKind::Choice => {
+                let value = options.iter().find(|option| label(option) == text.trim());
+                value.cloned().unwrap_or_else(plain)
+            }
+        },
+        Deed::Judge { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Shell { .. }
+        | Deed::Tool { .. }
+        | Deed::Call { .. } => plain(),
     };
-    match value {
-        Value::Map(map) if map.0.contains_key(field) => Value::Map(map),
-        value => Value::map([(field, value)]),
-    }
+    deed.shape(answer)
 }

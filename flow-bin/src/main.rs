@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod engine;
 mod exit;
+mod expand;
 mod explain;
 mod files;
 mod graph;
@@ -13,6 +14,7 @@ mod output;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod shortcut;
 mod target;
 
@@ -43,6 +45,7 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
     match command {
         Command::Check(arguments) => check::run(arguments, output),
         Command::Explain(arguments) => explain::run(arguments, output),
+        Command::Expand(arguments) => expand::run(arguments, output),
         Command::Schema => schema::run(output),
         Command::Graph(arguments) => graph::run(arguments, output),
         Command::List(arguments) => list::run(arguments, output),
@@ -53,6 +56,7 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
         Command::Runs(arguments) => runs::list(arguments, output),
         Command::Show(arguments) => runs::show(arguments, output),
         Command::Logs(arguments) => runs::logs(arguments, output),
+        Command::Serve(arguments) => serve::run(arguments, output),
         Command::Workflow(words) => shortcut::run(words, output),
     }
 }

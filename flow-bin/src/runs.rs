@@ -153,10 +153,10 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let journal = engine.host.journal();
     let known = journal.run(run)?;
     let report = engine.host.report(run)?;
-    let pending = engine.pending(&report)?;
+    let pending = engine.host.pending(&report)?;
     let steps = steps(&engine.host.history(run)?);
     let inputs = inputs(&engine, &known)?;
-    let called = engine.called(run)?;
+    let called = engine.host.called(run)?;
     let error = report.error.as_ref();
     if let ShowFormat::Json = arguments.format {
         let mut shown = record(&known);

@@ -1,6 +1,7 @@
 //! Inputs of a run against their declarations, by the rules that compiled workflows use too.
 
 use std::fmt;
+use std::sync::Arc;
 
 use flow_model::graph::{Field, Type, Validation};
 use flow_model::value::{self, Values};
@@ -64,6 +65,23 @@ pub struct Accepted {
     pub inputs: Value,
     /// The secret ones with their values, and where those come from.
     pub secrets: Vec<(String, String, Reference)>,
+}
+
+impl Accepted {
+    /// The inputs as people may see them.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = self.inputs.clone();
+        if let Value::Map(map) = &mut shown {
+            for (name, _, _) in &self.secrets {
+                let masked = Value::text(secret::mask_of(name));
+                Arc::make_mut(map)
+                    .0
+                    .insert(Arc::from(name.as_str()), masked);
+            }
+        }
+        shown
+    }
 }
 
 /// Checks inputs, fills in defaults, and finds the values of secret ones: from `env:NAME` or

@@ -133,7 +133,7 @@ impl Place<'_> {
     }
 }
 
-fn mask_of(input: &str) -> String {
+pub(crate) fn mask_of(input: &str) -> String {
     format!("[secret {input}]")
 }
 

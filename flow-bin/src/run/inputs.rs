@@ -1,7 +1,6 @@
 //! Inputs as people give them, read by their types.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::graph::{Field, Graph, Type};
@@ -96,15 +95,7 @@ pub(super) fn gather(
     let given = Value::map(given);
     Ok(match accept(graph.inputs.as_deref(), &given) {
         Ok(accepted) if faults.is_empty() => {
-            let mut shown = accepted.inputs;
-            if let Value::Map(map) = &mut shown {
-                for (name, _, _) in &accepted.secrets {
-                    let hidden = Value::text(format!("[secret {name}]"));
-                    Arc::make_mut(map)
-                        .0
-                        .insert(Arc::from(name.as_str()), hidden);
-                }
-            }
+            let shown = accepted.shown();
             Ok(Inputs { given, shown })
         }
         Ok(_) => Err(faults),

@@ -3,7 +3,7 @@
 mod hidden;
 mod inputs;
 mod person;
-mod plan;
+pub(crate) mod plan;
 mod result;
 mod screen;
 

@@ -21,7 +21,7 @@ pub(crate) fn finish(
     driving: &Driving,
     output: &mut Output,
 ) -> Result<Exit> {
-    let pending = engine.pending(report)?;
+    let pending = engine.host.pending(report)?;
     let secrets = match report.status {
         ReportStatus::Waiting => engine.missing_secrets(report)?,
         ReportStatus::Completed

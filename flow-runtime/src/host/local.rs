@@ -1,21 +1,23 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::Graph;
 use tokio::sync::watch;
 
+use super::background::Background;
 use super::driver::Driver;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::shell::end_group;
-use super::{NoTools, NoWatch, Nobody, People, Tools, Watch, Workflows};
+use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Action, Effect, Evaluator, Event, Failure, Happening, Program, Refusal, Run, Start, Status,
+    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
+    Start, Status,
 };
 use crate::secret::{self, Reference};
 use crate::value::Value;
@@ -57,6 +59,8 @@ pub struct Report {
     pub status: ReportStatus,
     /// The last state, or `completed` for a steps workflow.
     pub final_state: Option<String>,
+    /// The step or state of the workflow's own body that it is at, or was last.
+    pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
     /// What it gave.
@@ -90,7 +94,11 @@ pub enum ReportStatus {
     Interrupted,
 }
 
+/// What the journal's file is called.
+const JOURNAL: &str = "journal.db";
+
 /// What a host is made of.
+#[derive(Clone)]
 pub struct HostOptions {
     /// Where runs are recorded.
     pub journal: Journal,
@@ -128,6 +136,21 @@ impl HostOptions {
             evaluator,
         }
     }
+
+    /// What suits most: the journal is `journal.db` of a directory, which is made if need be;
+    /// commands run in the current directory; expressions are evaluated by flow's own engine.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening the journal.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
+        let journal = Journal::open(directory.as_ref().join(JOURNAL))?;
+        // Commands of a program whose directory is gone start in a place that says so.
+        let current = std::env::current_dir().unwrap_or_default();
+        Ok(HostOptions::new(journal, current, |_| {
+            Box::new(Expressions::new())
+        }))
+    }
 }
 
 struct NoWorkflows;
@@ -155,6 +178,8 @@ pub struct StartOptions {
     pub parent: Option<(RunId, u32)>,
     /// Its id, when the caller has made one.
     pub id: Option<RunId>,
+    /// Whether an agent drives it: see [`super::Agents`].
+    pub agent_driven: bool,
 }
 
 /// The host.
@@ -170,6 +195,8 @@ pub(super) struct Inner {
     pub(super) vault: Vault,
     /// Runs whose last event was recorded here, before they were driven.
     fresh: Mutex<HashSet<RunId>>,
+    /// Runs driven in the background.
+    pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
 }
 
@@ -183,9 +210,43 @@ impl Host {
                 programs: Mutex::default(),
                 vault: Vault::default(),
                 fresh: Mutex::default(),
+                background: Background::default(),
                 stop: watch::Sender::new(false),
             }),
         }
+    }
+
+    /// A host that records its runs in a directory: see [`HostOptions::open`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let host = flow_runtime::host::Host::open(directory.path())?;
+    /// assert!(directory.path().join("journal.db").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of opening the journal.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
+        HostOptions::open(directory).map(Host::new)
+    }
+
+    /// A host with more tools, asked before those that it has; otherwise as this one, which is
+    /// left as it is.
+    #[must_use]
+    pub fn with_tools(&self, tools: impl Tools + 'static) -> Self {
+        let mut options = self.inner.options.clone();
+        options.tools = Arc::new(Toolbox::new([Arc::new(tools), options.tools]));
+        Host::new(options)
+    }
+
+    /// A host with somebody else to ask; otherwise as this one, which is left as it is.
+    #[must_use]
+    pub fn with_people(&self, people: impl People + 'static) -> Self {
+        let mut options = self.inner.options.clone();
+        options.people = Arc::new(people);
+        Host::new(options)
     }
 
     /// The journal.
@@ -210,8 +271,52 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
+        let hash = self.put(graph)?;
+        self.begin(graph, hash, inputs, options).await
+    }
+
+    /// As [`Host::start`], for a graph that is part of the program: nothing is read or parsed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Host::start`].
+    pub async fn start_compiled(
+        &self,
+        graph: &'static Graph,
+        inputs: &Value,
+        options: StartOptions,
+    ) -> Result<RunId, Error> {
+        let hash = self.adopt(graph)?;
+        self.begin(graph, hash, inputs, options).await
+    }
+
+    /// Makes the graph of the program stand for the same graph in the journal, so that its runs,
+    /// also those of an earlier process, are driven without reading it there.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn adopt(&self, graph: &'static Graph) -> Result<Hash, Error> {
+        let hash = self.put(graph)?;
+        self.programs().entry(hash).or_insert_with(|| {
+            let evaluator = (self.inner.options.evaluator)(graph);
+            Arc::new(Program::new(std::borrow::Cow::Borrowed(graph), evaluator))
+        });
+        Ok(hash)
+    }
+
+    fn put(&self, graph: &Graph) -> Result<Hash, Error> {
         let definition = serde_json::to_vec(graph).map_err(|e| Error::Unreadable(e.to_string()))?;
-        let hash = self.journal().put_definition(&definition)?;
+        Ok(self.journal().put_definition(&definition)?)
+    }
+
+    async fn begin(
+        &self,
+        graph: &Graph,
+        hash: Hash,
+        inputs: &Value,
+        options: StartOptions,
+    ) -> Result<RunId, Error> {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
         let called = options.parent.is_some();
@@ -226,6 +331,7 @@ impl Host {
             max_steps: options.max_steps,
             secrets,
             directory: self.inner.options.directory.to_str().map(str::to_owned),
+            agent_driven: options.agent_driven,
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
         if let Some((parent, _)) = options.parent {
@@ -290,6 +396,7 @@ impl Host {
             }
         }
         self.fresh().insert(run);
+        self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
@@ -383,13 +490,7 @@ impl Host {
     }
 
     pub(super) fn program(&self, hash: Hash) -> Result<Arc<Program>, Error> {
-        let programs = || {
-            self.inner
-                .programs
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if let Some(program) = programs().get(&hash) {
+        if let Some(program) = self.programs().get(&hash) {
             return Ok(Arc::clone(program));
         }
         let bytes = self.journal().definition(hash)?;
@@ -397,9 +498,24 @@ impl Host {
             serde_json::from_slice(&bytes).map_err(|error| Error::Unreadable(error.to_string()))?;
         let evaluator = (self.inner.options.evaluator)(&graph);
         let program = Arc::new(Program::new(std::borrow::Cow::Owned(graph), evaluator));
-        programs().insert(hash, Arc::clone(&program));
+        self.programs().insert(hash, Arc::clone(&program));
         Ok(program)
     }
+
+    fn programs(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, Arc<Program>>> {
+        let programs = &self.inner.programs;
+        programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The inputs of a run with their defaults; secrets among them are masked.
+///
+/// # Errors
+///
+/// [`Error::Inputs`] with every input that does not fit.
+pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
+    let accepted = input::accept(graph.inputs.as_deref(), inputs).map_err(Error::Inputs)?;
+    Ok(accepted.shown())
 }
 
 pub(super) fn now() -> u64 {
@@ -431,6 +547,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
         Happening::Checkpointed { .. } => "checkpointed",
+        Happening::Taken { .. } => "taken",
+        Happening::GivenUp { .. } => "given_up",
         Happening::Cancelled { .. } => "cancelled",
         Happening::Resumed => "resumed",
     }

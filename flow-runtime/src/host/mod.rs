@@ -1,11 +1,14 @@
 //! Hosts: they do what runs want and record what happened.
 
+mod background;
+mod called;
 mod deed;
 mod driver;
 mod local;
 mod people;
 mod secrets;
 mod shell;
+mod tools;
 mod traces;
 
 use std::future::Future;
@@ -13,9 +16,11 @@ use std::pin::Pin;
 
 use flow_model::graph::{Graph, PromptKind};
 
-pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
+pub use background::Driven;
+pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
 pub use secrets::SecretWanted;
+pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
 
 use crate::journal::RunId;
@@ -91,6 +96,12 @@ pub enum Answer {
 
 /// Tools that a host provides.
 pub trait Tools: Send + Sync {
+    /// Whether a tool of this name is provided here, so that another provider need not be asked.
+    fn has(&self, tool: &str) -> bool {
+        let _ = tool;
+        true
+    }
+
     /// Calls a tool.
     ///
     /// # Errors
@@ -117,6 +128,10 @@ pub struct ToolCall<'a> {
 pub struct NoTools;
 
 impl Tools for NoTools {
+    fn has(&self, _tool: &str) -> bool {
+        false
+    }
+
     fn call<'a>(&'a self, call: ToolCall<'a>) -> Boxed<'a, Result<Value, Failure>> {
         let message = format!("no tool `{}` is available here", call.tool);
         Box::pin(async move { Err(Failure::new(crate::run::FailureKind::Action, message)) })

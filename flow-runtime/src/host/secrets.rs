@@ -392,13 +392,20 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
             }
             Happening::Updated { updates }
         }
-        Happening::Checkpointed { reason } => Happening::Checkpointed {
+        Happening::Checkpointed { reason, step } => Happening::Checkpointed {
+            step,
             reason: text(reason),
         },
         Happening::Cancelled { reason } => Happening::Cancelled {
             reason: text(reason),
         },
-        other @ (Happening::Woke { .. } | Happening::Continued | Happening::Resumed) => other,
+        Happening::GivenUp { reason } => Happening::GivenUp {
+            reason: text(reason),
+        },
+        other @ (Happening::Woke { .. }
+        | Happening::Continued
+        | Happening::Taken { .. }
+        | Happening::Resumed) => other,
     }
 }
 

@@ -170,6 +170,36 @@ pub enum Deed {
     },
 }
 
+impl Deed {
+    /// The field of the result that answers it, where that is one field.
+    #[must_use]
+    pub const fn answered_by(&self) -> Option<&'static str> {
+        match self {
+            Deed::Prompt { kind, .. } => Some(match kind {
+                PromptKind::Info => "acknowledged",
+                PromptKind::Confirm => "confirmed",
+                PromptKind::Text => "input",
+                PromptKind::Choice => "selected",
+            }),
+            Deed::Judge { .. } => Some("choice"),
+            Deed::Delegate { .. } => Some("response"),
+            Deed::DelegateItem { .. }
+            | Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. } => None,
+        }
+    }
+
+    /// An answer as the result it stands for: `true` for `{confirmed: true}`.
+    #[must_use]
+    pub fn shape(&self, answer: Value) -> Value {
+        match self.answered_by() {
+            Some(field) if answer.get(field).is_none() => Value::map([(field, answer)]),
+            _ => answer,
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finish {
