@@ -15,6 +15,7 @@ mod list;
 mod output;
 mod resume;
 mod run;
+mod secrets;
 mod shortcut;
 
 use std::fs;
