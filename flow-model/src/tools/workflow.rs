@@ -96,6 +96,9 @@ pub struct RunWorkflowResponse {
     /// What happened: one entry a state with the transition taken, and one for each check of
     /// environment variables and each error.
     pub execution_log: Vec<LogEntry>,
+    /// The `log_cursor` with which `get_workflow_status` goes on with the log; null when this was
+    /// all of it.
+    pub next_log_cursor: Option<String>,
     /// All variables at the end, by name.
     pub final_variables: Map<String, Value>,
     /// The values that the workflow's return values had in the session at the end, by name.

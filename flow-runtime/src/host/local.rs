@@ -173,6 +173,8 @@ pub struct StartOptions {
     pub parent: Option<(RunId, u32)>,
     /// Its id, when the caller has made one.
     pub id: Option<RunId>,
+    /// Whether an agent drives it: see [`super::Agents`].
+    pub agent_driven: bool,
 }
 
 /// The host.
@@ -261,7 +263,7 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete_inputs(graph, inputs)?;
+        let inputs = complete(graph, inputs)?;
         let hash = self.put(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -277,7 +279,7 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete_inputs(graph, inputs)?;
+        let inputs = complete(graph, inputs)?;
         let hash = self.adopt(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -320,6 +322,7 @@ impl Host {
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             directory: self.inner.options.directory.to_str().map(str::to_owned),
+            agent_driven: options.agent_driven,
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
         if let Some((parent, _)) = options.parent {
@@ -375,6 +378,7 @@ impl Host {
             }
         }
         self.fresh().insert(run);
+        self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
@@ -444,7 +448,12 @@ impl Host {
     }
 }
 
-fn complete_inputs(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
+/// The inputs of a run with their defaults.
+///
+/// # Errors
+///
+/// [`Error::Inputs`] with every input that does not fit.
+pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let given: Vec<(&str, Value)> = match inputs {
         Value::Map(map) => map
             .0
@@ -488,6 +497,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
         Happening::Checkpointed { .. } => "checkpointed",
+        Happening::Taken { .. } => "taken",
+        Happening::GivenUp { .. } => "given_up",
         Happening::Cancelled { .. } => "cancelled",
         Happening::Resumed => "resumed",
     }
