@@ -5,6 +5,7 @@ mod called;
 mod deed;
 mod driver;
 mod local;
+pub mod mcp;
 mod people;
 mod secrets;
 mod shell;
