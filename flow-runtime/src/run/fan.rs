@@ -460,6 +460,16 @@ impl<'r> Machine<'r> {
     }
 }
 
+/// What a sub-agent is told of its item: the inputs of its task, or the item as it is where it
+/// does not fit them.
+#[must_use]
+pub fn task_inputs(task: &flow_model::graph::Task, item: &Value) -> Value {
+    bind(task, item).unwrap_or_else(|_| match item {
+        Value::Map(_) => item.clone(),
+        other => Value::map([("item", other.clone())]),
+    })
+}
+
 /// The inputs of a task for one item.
 fn bind(task: &flow_model::graph::Task, item: &Value) -> Result<Value, String> {
     let Some(fields) = &task.inputs else {
