@@ -2,7 +2,7 @@
 
 mod inputs;
 mod person;
-mod plan;
+pub(crate) mod plan;
 mod result;
 mod screen;
 

@@ -25,11 +25,21 @@
 
 mod agent;
 mod audience;
+mod catalogue;
+mod complete;
 mod debug;
+mod definition;
+mod elicit;
+mod fixture;
 mod handler;
 mod http;
+mod keep;
 mod library;
+mod log;
 mod memory;
+mod progress;
+mod prompts;
+mod resources;
 mod runs;
 mod standing;
 mod stdio;
@@ -37,6 +47,7 @@ mod terminal;
 mod tool;
 mod workflow;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -45,7 +56,6 @@ use flow_runtime::host::Host;
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
 use tokio::runtime::Builder;
-use tokio::sync::broadcast;
 
 use crate::cli::{ServeArguments, ServeToolset};
 use crate::engine::{self, Interrupts};
@@ -53,27 +63,21 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::target;
 use audience::Audience;
+use catalogue::Shelves;
 use handler::Connection;
+use keep::Keeping;
 use tool::Offers;
-
-/// What connected clients are told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A workflow appeared or is gone.
-    Workflows,
-}
-
-/// Changes that a slow connection may lag behind; it is told once that something changed.
-const CHANGES_KEPT: usize = 16;
 
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
-    pub(crate) library: Library,
+    /// Where workflows are found.
+    pub(crate) shelves: Shelves,
+    /// Definitions that wait for their runs to succeed.
+    pub(crate) keeping: Keeping,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
-    pub(crate) changes: broadcast::Sender<Change>,
 }
 
 impl Server {
@@ -85,10 +89,10 @@ impl Server {
         options.watch = Arc::clone(&audience) as _;
         Ok(Arc::new(Server {
             host: Host::new(options),
-            library,
+            shelves: Shelves::new(library),
+            keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
-            changes: broadcast::Sender::new(CHANGES_KEPT),
         }))
     }
 
@@ -114,13 +118,34 @@ fn toolsets(arguments: &ServeArguments) -> Vec<Toolset> {
 pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the server cannot be started")?;
+    if arguments.conformance {
+        let address = arguments.http.as_deref().unwrap_or("127.0.0.1:0");
+        let directory = std::env::temp_dir();
+        return runtime.block_on(async {
+            let interrupts = Interrupts::new()?;
+            let connect = || fixture::Fixture;
+            let door = http::Door::Open;
+            http::serve(connect, address, door, &directory, interrupts, output).await?;
+            Ok(Exit::Done)
+        });
+    }
     let server = Server::new(target::library()?, arguments)?;
     runtime.block_on(async {
         let interrupts = Interrupts::new()?;
+        let watched = Arc::clone(&server);
+        let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
         let served = match &arguments.http {
             None => stdio::serve(Connection::new(&server), interrupts).await,
-            Some(address) => http::serve(&server, address, interrupts, output).await,
+            Some(address) => {
+                let door = http::Door::Token(http::token()?);
+                let journal = server.host.journal().path().to_owned();
+                let directory = journal.parent().unwrap_or(Path::new("."));
+                let shared = Arc::clone(&server);
+                let connect = move || Connection::new(&shared);
+                http::serve(connect, address, door, directory, interrupts, output).await
+            }
         };
+        look_out.abort();
         server.stop().await;
         served
     })?;

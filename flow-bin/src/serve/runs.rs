@@ -1,5 +1,6 @@
 //! Following the runs that this process drives, whoever asked for them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flow_runtime::host::{self, Driven, Report};
@@ -32,12 +33,13 @@ impl Server {
     /// Drives a run in the background and waits for it as long as the call may. A call that is
     /// cancelled meanwhile cancels the run.
     pub(crate) async fn follow(
-        &self,
+        self: &Arc<Self>,
         run: RunId,
         longest: Duration,
         call: &Call,
     ) -> Result<Followed, Refused> {
         let driven = self.host.drive_in_background(run);
+        self.keep_after(run, &driven);
         let stood = tokio::select! {
             biased;
             stood = stood(driven.clone()) => stood,
@@ -77,9 +79,11 @@ async fn stood(driven: Driven) -> Stood {
     let Some(end) = driven.end().await else {
         return Stood::Broken("the run was let go of unexpectedly".to_owned());
     };
-    match end.as_ref() {
-        Ok(report) => Stood::Let(Box::new(report.clone())),
-        Err(host::Error::Journal(journal::Error::Held { .. })) => Stood::Elsewhere,
-        Err(error) => Stood::Broken(error.to_string()),
+    match end {
+        Ok(report) => Stood::Let(Box::new(report)),
+        Err(error) => match error.as_ref() {
+            host::Error::Journal(journal::Error::Held { .. }) => Stood::Elsewhere,
+            error => Stood::Broken(error.to_string()),
+        },
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn pending(
 }
 
 /// Whether somebody has to answer an action.
-fn is_asked(action: &Action) -> bool {
+pub(super) fn is_asked(action: &Action) -> bool {
     match &action.what {
         Deed::Prompt { .. }
         | Deed::Delegate { .. }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use flow_model::suggest::nearest_or_part;
-use flow_model::tools::{self, InvalidParameters, Request, Tool, Toolset};
+use flow_model::tools::{self, FlowRequest, InvalidParameters, Request, Tool, Toolset};
 use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
@@ -17,6 +17,10 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use super::Server;
+use super::log::Threshold;
+
+/// The name that stands for the list of workflows; a workflow called so is `_list`.
+pub(crate) const LIST: &str = "list";
 
 /// Why a tool did not do what was asked, for the agent that asked.
 #[derive(Debug)]
@@ -47,7 +51,8 @@ refused_from!(
     InvalidParameters,
     host::Error,
     journal::Error,
-    library::Error
+    library::Error,
+    library::StoreError
 );
 
 /// What a tool answers.
@@ -72,24 +77,28 @@ pub(crate) struct Call {
     pub(crate) answers: Option<InputResponses>,
     /// What the answer before asked to be given back.
     pub(crate) state: Option<String>,
+    /// Whether the client is of the time when a server asks by its answer instead of by a request.
+    pub(crate) is_stateless: bool,
+    /// Whether the client wants log messages about this call.
+    pub(crate) wants_log: bool,
 }
 
 impl Call {
-    pub(crate) fn new(
+    pub(super) fn new(
         request: &mut CallToolRequestParams,
         context: RequestContext<RoleServer>,
+        threshold: &Threshold,
     ) -> Self {
+        let version = context.protocol_version();
+        let is_stateless =
+            version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         Call {
-            context,
             answers: request.input_responses.take(),
             state: request.request_state.take(),
+            is_stateless,
+            wants_log: threshold.lets(&context, is_stateless),
+            context,
         }
-    }
-
-    /// Whether the client is of the time when a server asks by its answer instead of by a request.
-    pub(crate) fn is_stateless(&self) -> bool {
-        let version = self.context.protocol_version();
-        version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
     }
 
     /// Whether the client can show the person a form.
@@ -190,9 +199,15 @@ impl Offers {
         }
     }
 
-    /// The tools as clients read them.
-    pub(crate) fn listed(&self) -> &[rmcp::model::Tool] {
-        &self.listed
+    /// The tools as clients read them, with the workflows that there are.
+    pub(crate) fn listed(&self, workflows: &[String]) -> Vec<rmcp::model::Tool> {
+        let mut listed = self.listed.clone();
+        for tool in &mut listed {
+            if tool.name == FlowRequest::tool().name {
+                name(Arc::make_mut(&mut tool.input_schema), workflows);
+            }
+        }
+        listed
     }
 
     /// Calls a tool; `None` when there is none of this name.
@@ -210,6 +225,22 @@ impl Offers {
     /// The tool that was probably meant.
     pub(crate) fn near(&self, name: &str) -> Option<&'static str> {
         nearest_or_part(name, self.offers.iter().map(|offer| offer.tool.name))
+    }
+}
+
+/// Lists the workflows where one is chosen. What is not listed is taken too: it may be newer than
+/// the list that a client has.
+fn name(schema: &mut Map<String, Value>, workflows: &[String]) {
+    let names = workflows.iter().map(|name| match name.as_str() {
+        LIST => format!("_{LIST}"),
+        name => name.to_owned(),
+    });
+    let names: Vec<String> = [LIST.to_owned()].into_iter().chain(names).collect();
+    if let Some(choice) = schema
+        .get_mut("properties")
+        .and_then(|properties| properties.get_mut("flow_name"))
+    {
+        choice["enum"] = names.into();
     }
 }
 

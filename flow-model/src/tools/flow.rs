@@ -23,10 +23,10 @@ pub struct FlowRequest {
     /// Whether the list has parameters and files as well.
     #[serde(default)]
     pub verbose: bool,
-    /// Whether the person in front of the client is asked what the workflow asks, when the client
-    /// can do that. Otherwise such a run answers status waiting with the pending step.
-    #[serde(default)]
-    pub interactive: bool,
+    /// Whether the person in front of the client is asked what the workflow asks. Absent: when the
+    /// client can do that. Otherwise such a run answers status waiting with the pending step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<bool>,
     /// Whether only the plan is wanted; nothing is run.
     #[serde(default)]
     pub dry_run: bool,

@@ -96,6 +96,8 @@ pub struct WorkflowListing {
     pub created: Option<String>,
     /// How often it was run.
     pub run_count: u64,
+    /// How often it was run to its end.
+    pub success_count: u64,
     /// When it was run last, in ISO 8601; null when it never was.
     pub last_run: Option<String>,
     /// What is wrong with its definition; null when nothing is.
@@ -161,8 +163,8 @@ pub struct GetWorkflowDefinitionResponse {
     pub text: String,
     /// Where it was read: a file, or `builtin:NAME`.
     pub loaded_from: String,
-    /// The files it imports, in the order read, with what those import.
-    pub resolved_imports: Vec<String>,
+    /// The files it imports: `path` as written, `found_at`, `error`, and `imports` of their own.
+    pub resolved_imports: Vec<Value>,
 }
 
 /// Deletes a stored workflow.

@@ -263,7 +263,7 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete_inputs(graph, inputs)?;
+        let inputs = complete(graph, inputs)?;
         let hash = self.put(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -279,7 +279,7 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete_inputs(graph, inputs)?;
+        let inputs = complete(graph, inputs)?;
         let hash = self.adopt(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -378,6 +378,7 @@ impl Host {
             }
         }
         self.fresh().insert(run);
+        self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
@@ -447,7 +448,12 @@ impl Host {
     }
 }
 
-fn complete_inputs(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
+/// The inputs of a run with their defaults.
+///
+/// # Errors
+///
+/// [`Error::Inputs`] with every input that does not fit.
+pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let given: Vec<(&str, Value)> = match inputs {
         Value::Map(map) => map
             .0

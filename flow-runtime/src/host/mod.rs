@@ -9,6 +9,7 @@ mod local;
 mod people;
 mod shell;
 mod tools;
+mod traces;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,9 +18,10 @@ use flow_model::graph::{Graph, PromptKind};
 
 pub use agent::Agents;
 pub use background::Driven;
-pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions};
+pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
 pub use tools::Toolbox;
+pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};

@@ -56,8 +56,6 @@ pub struct Data {
     pub again: bool,
     /// The last node of the workflow's own body.
     pub last_node: Option<String>,
-    /// The node whose failure ended the run: resuming repeats it.
-    pub failed_at: Option<(FrameId, u16)>,
     /// The deepest call so far.
     pub deepest: u32,
     /// What the run gave.

@@ -11,7 +11,7 @@ use super::machine::{Extras, Machine, Next, plain};
 use super::state::{Change, Store};
 use crate::value::Value;
 
-/// Seconds an agent may take for one item.
+/// Milliseconds an agent may take for one item.
 const ITEM_TIMEOUT: u64 = 300_000;
 
 impl<'r> Machine<'r> {
@@ -41,7 +41,7 @@ impl<'r> Machine<'r> {
             tasks: self.number_tasks(id, index),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
-        self.start_children(id, node, fan);
+        self.go_on(id, index, node, fan);
         Ok(Next::Wait)
     }
 
@@ -70,24 +70,13 @@ impl<'r> Machine<'r> {
                 return;
             };
             self.begin_child(id, node, fan, item);
-            if self.children(id).is_none() {
-                return;
-            }
         }
     }
 
     /// Starts an item; one that cannot be started has failed.
     fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
         if let Err(failure) = self.start_child(id, node, fan, item) {
-            let parent = Parent {
-                frame: id,
-                index: item,
-            };
-            if let Some(children) = self.children(id) {
-                // Counted as running, so that its end is counted too.
-                children.running.insert(item, Child::Frame(FrameId::MAX));
-            }
-            self.child_ended(Some(parent), Err(failure));
+            self.note_end(id, node, fan, item, Err(failure));
         }
     }
 
@@ -144,6 +133,7 @@ impl<'r> Machine<'r> {
         if let Some(queued) = queued {
             children.waiting.remove(queued);
             self.begin_child(id, node, fan, item);
+            self.go_on(id, index, node, fan);
         }
     }
 
@@ -202,7 +192,7 @@ impl<'r> Machine<'r> {
                 frame: id,
                 node: node.id.to_string(),
                 attempt: 1,
-                deadline: Some(self.at + ITEM_TIMEOUT),
+                deadline: Some(self.at.saturating_add(ITEM_TIMEOUT)),
                 what: Deed::DelegateItem {
                     agent: agent.to_string(),
                     task: task.name.to_string(),
@@ -233,7 +223,13 @@ impl<'r> Machine<'r> {
         if let Some(children) = self.children(id) {
             children.running.insert(index, Child::Frame(child));
         }
-        self.initialise_task(child, task)?;
+        if let Err(failure) = self.initialise_task(child, task) {
+            self.data.frames.remove(&child);
+            if let Some(children) = self.children(id) {
+                children.running.remove(&index);
+            }
+            return Err(failure);
+        }
         self.data.ready.push_back(child);
         Ok(())
     }
@@ -288,6 +284,34 @@ impl<'r> Machine<'r> {
         if children.running.remove(&index).is_none() {
             return;
         }
+        self.note_end(id, node, fan, index, ended);
+        self.go_on(id, step_node, node, fan);
+    }
+
+    /// Starts what may start now; when nothing is left, the fan-out is over.
+    fn go_on(&mut self, id: FrameId, index: u16, node: &'r Node, fan: &'r FanOut) {
+        self.start_children(id, node, fan);
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        // Tasks that sub-agents begin may wait while none is under way.
+        if children.running.is_empty() && (children.stopped || children.waiting.is_empty()) {
+            self.gather(id, index, node, fan);
+        }
+    }
+
+    /// Remembers how an item ended.
+    fn note_end(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        fan: &'r FanOut,
+        index: usize,
+        ended: Result<Value, Failure>,
+    ) {
+        let Some(children) = self.children(id) else {
+            return;
+        };
         let mut collect = None;
         match ended {
             Ok(value) => {
@@ -315,15 +339,6 @@ impl<'r> Machine<'r> {
         }
         if self.children(id).is_some_and(|children| children.stopped) {
             self.stop_children(id);
-        } else {
-            self.start_children(id, node, fan);
-        }
-        let Some(children) = self.children(id) else {
-            return;
-        };
-        let more = !children.stopped && !children.waiting.is_empty();
-        if children.running.is_empty() && !more {
-            self.gather(id, step_node, node, fan);
         }
     }
 
