@@ -690,10 +690,10 @@ impl Desk {
 
 /// The task that the name of a step begins with.
 fn task_before(run: &crate::run::Run, name: &str) -> Option<String> {
-    let cuts = name.match_indices('/').map(|(cut, _)| cut);
-    let befores = cuts.map(|cut| &name[..cut]);
-    let tasks = befores.filter(|before| !matches!(run.named_task(before), NamedTask::Nobody));
-    tasks.last().map(str::to_owned)
+    let cuts = name.rmatch_indices('/').map(|(cut, _)| cut);
+    let mut befores = cuts.map(|cut| &name[..cut]);
+    let task = befores.find(|before| !matches!(run.named_task(before), NamedTask::Nobody));
+    task.map(str::to_owned)
 }
 
 fn happening(action: &Action, submission: Submission) -> Happening {
