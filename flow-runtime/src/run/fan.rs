@@ -93,9 +93,7 @@ impl<'r> Machine<'r> {
 
     /// Remembers what a node hands out first in a frame.
     pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if self.data.start.agent_driven
-            && let Some(frame) = self.data.frames.get_mut(&id)
-        {
+        if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.first.entry(index).or_insert(action);
         }
     }

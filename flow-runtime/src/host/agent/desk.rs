@@ -124,6 +124,14 @@ pub(super) struct Seat {
     pub(super) going: Arc<AtomicBool>,
 }
 
+impl Seat {
+    /// Lets the desk go, and returns when it has.
+    pub(super) async fn ended(self) {
+        let Seat { requests, .. } = self;
+        requests.closed().await;
+    }
+}
+
 enum Event {
     Asked(Option<Request>),
     Came(Option<Message>),
@@ -546,7 +554,7 @@ impl Desk {
     ) -> Result<Submitted, AgentError> {
         let run = &self.driver.run;
         let name = match name {
-            Some(name) => name.to_owned(),
+            Some(name) => self.meant_by(name),
             None => match self.first()? {
                 Ok(name) => name,
                 Err(called) => return Ok(Submitted::Called(called)),
@@ -587,6 +595,22 @@ impl Desk {
         self.record(happening).await?;
         self.driver.parked.remove(&action.id);
         Ok(Submitted::Taken(task))
+    }
+
+    /// The name of the step that somebody means by a name: where it is the bare id of a step and
+    /// one of that id waits, that one.
+    fn meant_by(&self, name: &str) -> String {
+        let run = &self.driver.run;
+        if let Named::Nobody = run.named(name)
+            && let NamedTask::Nobody = run.named_task(name)
+        {
+            let parked = self.driver.parked.iter().filter_map(|id| run.action(*id));
+            let mut alike = parked.filter(|action| action.node == name);
+            if let (Some(only), None) = (alike.next(), alike.next()) {
+                return run.step_name(only);
+            }
+        }
+        name.to_owned()
     }
 
     /// Tasks complete by themselves; whoever drives the run can only say that they cannot be done.

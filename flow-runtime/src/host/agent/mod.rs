@@ -611,6 +611,27 @@ impl Agents {
         }
     }
 
+    /// Whether an agent drives a run.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such run, and those of the journal.
+    pub async fn is_agent_driven(&self, run: RunId) -> Result<bool, AgentError> {
+        self.read(run, |driver| driver.run.is_agent_driven()).await
+    }
+
+    /// Returns when nothing goes on any more in the runs that are kept; [`Host::interrupt`] brings
+    /// that about.
+    pub async fn settled(&self) {
+        let seats: Vec<Seat> = {
+            let mut seats = self.seats();
+            seats.by_run.drain().map(|(_, (seat, _))| seat).collect()
+        };
+        for seat in seats {
+            seat.ended().await;
+        }
+    }
+
     /// How a run stands.
     ///
     /// # Errors
