@@ -1,5 +1,6 @@
 //! Hosts: they do what runs want and record what happened.
 
+pub mod agent;
 mod background;
 mod called;
 mod deed;
@@ -17,6 +18,7 @@ use std::pin::Pin;
 
 use flow_model::graph::{Graph, PromptKind};
 
+pub use agent::Agents;
 pub use background::Driven;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
