@@ -80,7 +80,7 @@ fn the_inspector_lists_and_calls_tools_in_both_eras() {
     };
     for era in ["legacy", "modern"] {
         let listed = inspect(era, &["--method", "tools/list"]);
-        let tools = listed["tools"].as_array().unwrap();
+        let tools = listed["result"]["tools"].as_array().unwrap();
         assert!(
             tools.iter().any(|tool| tool["name"] == "run_workflow"),
             "{listed}"
@@ -97,7 +97,7 @@ fn the_inspector_lists_and_calls_tools_in_both_eras() {
             ],
         );
         assert_eq!(
-            called["structuredContent"]["status"], "completed",
+            called["result"]["structuredContent"]["status"], "completed",
             "{called}"
         );
     }
