@@ -12,7 +12,12 @@ pub use flow_model::value::{
 pub use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use serde_json::Value;
 
+#[cfg(feature = "runtime")]
+pub use crate::engine::{Asked, Error, NoState, Told, Typed};
 pub use crate::state::{UnknownState, deserialize_name, find, parse};
+pub use crate::with_runtime;
+#[cfg(feature = "runtime")]
+pub use flow_runtime::{host::Host, journal::RunId};
 
 use flow_model::graph::Literal;
 
@@ -30,4 +35,22 @@ impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
+}
+
+/// Items that need the engine: there, or not, as the crate is built. Whoever generates them cannot
+/// know.
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_runtime {
+    ($($items:tt)*) => { $($items)* };
+}
+
+/// Items that need the engine: there, or not, as the crate is built. Whoever generates them cannot
+/// know.
+#[cfg(not(feature = "runtime"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_runtime {
+    ($($items:tt)*) => {};
 }

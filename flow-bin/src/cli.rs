@@ -54,6 +54,8 @@ Examples:
   # then, in a definition, for editors that know the YAML language server:
   # yaml-language-server: $schema=workflow.schema.json")]
     Schema,
+    /// Show a workflow as the Rust module that it becomes
+    Expand(ExpandArguments),
     /// Draw a workflow
     Graph(GraphArguments),
     /// List the workflows that can be found by name
@@ -392,6 +394,20 @@ Examples:
 pub(crate) struct ExplainArguments {
     /// The code of a rule, such as F020 [default: list them all]
     pub(crate) code: Option<String>,
+}
+
+/// What `flow expand` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The module is what `flow::workflow!` makes of the definition: its inputs, outputs and tools as types,
+its states, and the checked graph.
+
+Examples:
+  flow expand deploy
+  flow expand deploy.yaml | less")]
+pub(crate) struct ExpandArguments {
+    /// A workflow's name, a file, or `-` for standard input
+    pub(crate) workflow: String,
 }
 
 /// What `flow graph` is asked.

@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod engine;
 mod exit;
+mod expand;
 mod explain;
 mod files;
 mod graph;
@@ -44,6 +45,7 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
     match command {
         Command::Check(arguments) => check::run(arguments, output),
         Command::Explain(arguments) => explain::run(arguments, output),
+        Command::Expand(arguments) => expand::run(arguments, output),
         Command::Schema => schema::run(output),
         Command::Graph(arguments) => graph::run(arguments, output),
         Command::List(arguments) => list::run(arguments, output),

@@ -7,7 +7,7 @@ use quote::quote;
 use crate::machine::machine;
 use crate::names::{Clash, Names, ident, lower};
 use crate::record::Records;
-use crate::tools::tools;
+use crate::tools::{Provided, tools};
 use crate::{doc, literal};
 
 /// What generated code depends on besides the graph.
@@ -58,7 +58,8 @@ pub fn module(graph: &Graph, options: &Options) -> Module {
     };
     let about = doc::module(graph);
     let subject = format!("the workflow `{}`", graph.name);
-    let types = types(graph, &mut clashes);
+    let (types, adapter) = types(graph, &mut clashes);
+    let engine = engine(graph, root, &adapter);
     let states = states(&graph.body, &subject, root, &mut clashes);
     let failure = failure(&graph.on_error.body, &subject, root, &mut clashes);
     let tasks = tasks(&graph.tasks, root, &mut clashes);
@@ -79,6 +80,8 @@ pub fn module(graph: &Graph, options: &Options) -> Module {
                 use self::graph::{*, build::*};
                 #literal
             };
+
+            #engine
         }
     };
     Module { tokens, clashes }
@@ -88,8 +91,64 @@ fn typed_inputs(graph: &Graph) -> bool {
     graph.inputs.is_some()
 }
 
-/// `Inputs`, `Output`, `Tools` and the structs they need.
-fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> TokenStream {
+/// What the engine needs to know, and how a run is begun.
+fn engine(graph: &Graph, root: &TokenStream, adapter: &TokenStream) -> TokenStream {
+    let state = match graph.body.nodes.is_empty() {
+        true => quote!(NoState),
+        false => quote!(State),
+    };
+    let run = doc::doc(&format!(
+        "Runs `{}` to its end. What it does is recorded by the host before it is done.\n\n\
+         # Errors\n\nInputs that are not as declared; why there is no output.",
+        graph.name
+    ));
+    let start = doc::doc(
+        "Starts a run in the background.\n\n# Errors\n\nInputs that are not as declared; those of the host.",
+    );
+    let resume = doc::doc(
+        "Goes on with a run in the background; one that failed tries its failed step again.\n\n\
+         # Errors\n\nThere is no such run of this workflow; those of the host.",
+    );
+    quote! {
+        with_runtime! {
+            /// The workflow as the engine knows it.
+            pub enum Workflow {}
+
+            impl #root::Workflow for Workflow {
+                type Inputs = Inputs;
+                type Output = Output;
+                type State = #state;
+
+                fn graph() -> &'static Graph {
+                    &GRAPH
+                }
+            }
+
+            /// A run of the workflow.
+            pub type Run = #root::Run<Workflow>;
+
+            #run
+            pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
+                Run::start(inputs, host).await?.wait().await
+            }
+
+            #start
+            pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
+                Run::start(inputs, host).await
+            }
+
+            #resume
+            pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
+                Run::resume(id, host).await
+            }
+
+            #adapter
+        }
+    }
+}
+
+/// `Inputs`, `Output`, `Tools` and the structs they need; apart from them the function `tools`.
+fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> (TokenStream, TokenStream) {
     let mut records = Records::new(clashes);
     let inputs = match &graph.inputs {
         Some(fields) => {
@@ -114,9 +173,12 @@ fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> TokenStream {
             TokenStream::new()
         }
     };
-    let tools = tools(&graph.tools, &mut records);
+    let Provided {
+        declaration,
+        adapter,
+    } = tools(&graph.tools, &mut records);
     let items = records.into_items();
-    quote!(#inputs #output #items #tools)
+    (quote!(#inputs #output #items #declaration), adapter)
 }
 
 /// The states of a body with the outcomes they have.

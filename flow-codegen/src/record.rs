@@ -36,7 +36,9 @@ impl Member<'_> {
 
 impl<'a> Records<'a> {
     pub(crate) fn new(clashes: &'a mut Vec<Clash>) -> Self {
-        let reserved = ["State", "Outcome", "Tools", "Inputs", "Output"];
+        let reserved = [
+            "State", "Outcome", "Tools", "Inputs", "Output", "Workflow", "Run",
+        ];
         Records {
             names: Names::new("type", &reserved),
             clashes,

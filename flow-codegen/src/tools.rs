@@ -8,23 +8,54 @@ use crate::doc;
 use crate::names::{Names, lower, upper};
 use crate::record::Records;
 
-/// The trait; nothing when no tool is declared. Structs for parameters and results go to
-/// `records`.
-pub(crate) fn tools(tools: &[ToolSignature], records: &mut Records<'_>) -> TokenStream {
+/// The trait and what makes a host's tools of it.
+pub(crate) struct Provided {
+    /// The trait; nothing when no tool is declared.
+    pub(crate) declaration: TokenStream,
+    /// The function `tools`; nothing when no tool is declared.
+    pub(crate) adapter: TokenStream,
+}
+
+/// Structs for parameters and results go to `records`.
+pub(crate) fn tools(tools: &[ToolSignature], records: &mut Records<'_>) -> Provided {
+    let mut provided = Provided {
+        declaration: TokenStream::new(),
+        adapter: TokenStream::new(),
+    };
     if tools.is_empty() {
-        return TokenStream::new();
+        return provided;
     }
-    let mut names = Names::new("tool", &[]);
-    let methods = tools.iter().map(|tool| {
-        let ident = records.claim(&mut names, &tool.name, lower(&tool.name));
-        method(tool, &ident, records)
-    });
-    quote! {
-        /// The tools that the definition leaves to the embedder.
+    let mut scope = Names::new("tool", &[]);
+    let mut methods = TokenStream::new();
+    let mut arms = TokenStream::new();
+    let mut names = Vec::new();
+    for tool in tools {
+        let ident = records.claim(&mut scope, &tool.name, lower(&tool.name));
+        methods.extend(method(tool, &ident, records));
+        let name: &str = &tool.name;
+        arms.extend(quote!(#name => call.told(with.#ident(call.params()?).await),));
+        names.push(name);
+    }
+    provided.declaration = quote! {
+        /// The tools that the definition leaves to the program; `tools` gives them to a host.
         pub trait Tools {
-            #(#methods)*
+            #methods
         }
-    }
+    };
+    provided.adapter = quote! {
+        /// The tools of the definition as a host calls them, for `Host::with_tools`.
+        pub fn tools<T: Tools + Send + Sync + 'static>(with: T) -> Typed<T> {
+            Typed::new(with, &[#(#names),*], |with, call| {
+                Box::pin(async move {
+                    match call.tool {
+                        #arms
+                        _ => call.unknown(),
+                    }
+                })
+            })
+        }
+    };
+    provided
 }
 
 fn method(tool: &ToolSignature, ident: &Ident, records: &mut Records<'_>) -> TokenStream {

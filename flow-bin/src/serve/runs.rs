@@ -79,9 +79,11 @@ async fn stood(driven: Driven) -> Stood {
     let Some(end) = driven.end().await else {
         return Stood::Broken("the run was let go of unexpectedly".to_owned());
     };
-    match end.as_ref() {
-        Ok(report) => Stood::Let(Box::new(report.clone())),
-        Err(host::Error::Journal(journal::Error::Held { .. })) => Stood::Elsewhere,
-        Err(error) => Stood::Broken(error.to_string()),
+    match end {
+        Ok(report) => Stood::Let(Box::new(report)),
+        Err(error) => match error.as_ref() {
+            host::Error::Journal(journal::Error::Held { .. }) => Stood::Elsewhere,
+            error => Stood::Broken(error.to_string()),
+        },
     }
 }

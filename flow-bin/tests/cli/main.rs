@@ -6,6 +6,7 @@
 
 mod check;
 mod directories;
+mod expand;
 mod explain;
 mod graph;
 mod hostile;

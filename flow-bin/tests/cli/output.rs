@@ -30,7 +30,7 @@ fn colours_are_for_terminals_and_for_who_asks() {
 #[test]
 fn help_teaches_by_example() {
     let place = Place::new();
-    for command in ["check", "explain", "schema", "graph", "list"] {
+    for command in ["check", "explain", "schema", "expand", "graph", "list"] {
         let ran = place.run(&[command, "--help"]);
         assert_eq!(ran.code, 0);
         assert!(ran.stdout.contains("Examples:\n  flow "), "{}", ran.stdout);

@@ -999,4 +999,42 @@ pub mod odd_names_of_things {
             },
         }
     };
+    with_runtime! {
+        /// The workflow as the engine knows it.
+        pub enum Workflow {}
+        impl ::flow::Workflow for Workflow {
+            type Inputs = Inputs;
+            type Output = Output;
+            type State = State;
+            fn graph() -> &'static Graph {
+                &GRAPH
+            }
+        }
+        /// A run of the workflow.
+        pub type Run = ::flow::Run<Workflow>;
+        /// Runs `odd:names-of-things` to its end. What it does is recorded by the host before it is done.
+        ///
+        /// # Errors
+        ///
+        /// Inputs that are not as declared; why there is no output.
+        pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
+            Run::start(inputs, host).await?.wait().await
+        }
+        /// Starts a run in the background.
+        ///
+        /// # Errors
+        ///
+        /// Inputs that are not as declared; those of the host.
+        pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
+            Run::start(inputs, host).await
+        }
+        /// Goes on with a run in the background; one that failed tries its failed step again.
+        ///
+        /// # Errors
+        ///
+        /// There is no such run of this workflow; those of the host.
+        pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
+            Run::resume(id, host).await
+        }
+    }
 }

@@ -305,7 +305,7 @@ pub mod order {
             deserialize(from)
         }
     }
-    /// The tools that the definition leaves to the embedder.
+    /// The tools that the definition leaves to the program; `tools` gives them to a host.
     pub trait Tools {
         /// Takes the money.
         fn charge(
@@ -663,4 +663,58 @@ pub mod order {
             },
         }
     };
+    with_runtime! {
+        /// The workflow as the engine knows it.
+        pub enum Workflow {}
+        impl ::flow::Workflow for Workflow {
+            type Inputs = Inputs;
+            type Output = Output;
+            type State = State;
+            fn graph() -> &'static Graph {
+                &GRAPH
+            }
+        }
+        /// A run of the workflow.
+        pub type Run = ::flow::Run<Workflow>;
+        /// Runs `order` to its end. What it does is recorded by the host before it is done.
+        ///
+        /// # Errors
+        ///
+        /// Inputs that are not as declared; why there is no output.
+        pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
+            Run::start(inputs, host).await?.wait().await
+        }
+        /// Starts a run in the background.
+        ///
+        /// # Errors
+        ///
+        /// Inputs that are not as declared; those of the host.
+        pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
+            Run::start(inputs, host).await
+        }
+        /// Goes on with a run in the background; one that failed tries its failed step again.
+        ///
+        /// # Errors
+        ///
+        /// There is no such run of this workflow; those of the host.
+        pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
+            Run::resume(id, host).await
+        }
+        /// The tools of the definition as a host calls them, for `Host::with_tools`.
+        pub fn tools<T: Tools + Send + Sync + 'static>(with: T) -> Typed<T> {
+            Typed::new(
+                with,
+                &["charge", "notify"],
+                |with, call| {
+                    Box::pin(async move {
+                        match call.tool {
+                            "charge" => call.told(with.charge(call.params()?).await),
+                            "notify" => call.told(with.notify(call.params()?).await),
+                            _ => call.unknown(),
+                        }
+                    })
+                },
+            )
+        }
+    }
 }

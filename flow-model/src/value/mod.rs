@@ -15,7 +15,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use accept::{accept, faults};
-pub use record::{Part, Record, deserialize, read, serialize, validate, values};
+pub use record::{Part, Record, Whole, deserialize, read, serialize, validate, values};
 
 /// Named values, in order.
 pub type Values = serde_json::Map<String, serde_json::Value>;

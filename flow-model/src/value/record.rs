@@ -39,6 +39,67 @@ pub trait Part: Sized {
     }
 }
 
+/// What a run or a tool is given or gives as a whole: a [`Record`], or anything where nothing is
+/// declared.
+pub trait Whole: Sized {
+    /// Takes a value in, with defaults.
+    ///
+    /// # Errors
+    ///
+    /// Every fault.
+    fn enter(value: Value) -> Result<Self, Invalid>;
+
+    /// Lets the value out.
+    ///
+    /// # Errors
+    ///
+    /// Every fault.
+    fn leave(&self) -> Result<Value, Invalid>;
+}
+
+impl<T: Record> Whole for T {
+    fn enter(value: Value) -> Result<Self, Invalid> {
+        accept(T::FIELDS, Values::enter(value)?).and_then(T::from_values)
+    }
+
+    fn leave(&self) -> Result<Value, Invalid> {
+        let values = self.to_values();
+        let found = faults(T::FIELDS, &values);
+        match found.is_empty() {
+            true => Ok(Value::Object(values)),
+            false => Err(Invalid(found)),
+        }
+    }
+}
+
+impl Whole for Values {
+    fn enter(value: Value) -> Result<Self, Invalid> {
+        match value {
+            Value::Object(values) => Ok(values),
+            Value::Null => Ok(Values::new()),
+            other => Err(Invalid(vec![InputFault {
+                path: String::new(),
+                kind: FaultKind::WrongType,
+                message: format!("an object is needed, and this is {}", noun(&other)),
+            }])),
+        }
+    }
+
+    fn leave(&self) -> Result<Value, Invalid> {
+        Ok(Value::Object(self.clone()))
+    }
+}
+
+impl Whole for Value {
+    fn enter(value: Value) -> Result<Self, Invalid> {
+        Ok(value)
+    }
+
+    fn leave(&self) -> Result<Value, Invalid> {
+        Ok(self.clone())
+    }
+}
+
 /// Collects named values and leaves out those that are null.
 #[must_use]
 pub fn values<const N: usize>(all: [(&'static str, Value); N]) -> Values {
@@ -82,11 +143,7 @@ pub fn read<T: Part>(values: &mut Values, name: &str) -> Result<T, Invalid> {
 ///
 /// Every fault.
 pub fn validate<T: Record>(record: &T) -> Result<(), Invalid> {
-    let found = faults(T::FIELDS, &record.to_values());
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(Invalid(found)),
-    }
+    record.leave().map(drop)
 }
 
 /// Writes a record as a map.

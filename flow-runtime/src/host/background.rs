@@ -25,6 +25,13 @@ impl Background {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Something was recorded for a run; who drives it may be on the way out.
+    pub(super) fn recorded(&self, run: RunId) {
+        if let Some(entry) = self.runs().get_mut(&run) {
+            entry.again = true;
+        }
+    }
+
     /// Whether the driver of a run is to begin once more; if not, it is forgotten.
     fn goes_on(&self, run: RunId) -> bool {
         let mut runs = self.runs();
@@ -56,13 +63,13 @@ impl Drop for Interest {
 /// A run that is driven in the background.
 #[derive(Clone)]
 pub struct Driven {
-    end: watch::Receiver<Option<Arc<Result<Report, Error>>>>,
+    end: watch::Receiver<Option<Result<Report, Arc<Error>>>>,
 }
 
 impl Driven {
     /// Waits until the host lets go of the run, and says how it stands then. `None` when the
     /// runtime that drove it was shut down.
-    pub async fn end(mut self) -> Option<Arc<Result<Report, Error>>> {
+    pub async fn end(mut self) -> Option<Result<Report, Arc<Error>>> {
         let end = self.end.wait_for(Option::is_some).await.ok()?;
         end.clone()
     }
@@ -96,15 +103,14 @@ impl Host {
     }
 
     /// Drives a run in the background, if that is not done already, as [`Host::drive`] would: to
-    /// its end, or until it waits for somebody. To be called after something was recorded.
+    /// its end, or until it waits for somebody. What is recorded here meanwhile is not missed.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub fn drive_in_background(&self, run: RunId) -> Driven {
         let mut runs = self.inner.background.runs();
-        if let Some(entry) = runs.get_mut(&run) {
-            entry.again = true;
+        if let Some(entry) = runs.get(&run) {
             return entry.driven.clone();
         }
         let (tell, end) = watch::channel(None);
@@ -131,7 +137,7 @@ impl Host {
                     break report;
                 }
             };
-            tell.send_replace(Some(Arc::new(report)));
+            tell.send_replace(Some(report.map_err(Arc::new)));
         });
         driven
     }

@@ -18,12 +18,13 @@ impl Host {
         run: RunId,
         action: &Action,
         directory: &Path,
+        agent_driven: bool,
     ) -> Option<Happening> {
         let timed_out = || Happening::TimedOut {
             action: action.id,
             result: Value::Null,
         };
-        let work = self.deed(run, action, directory);
+        let work = self.deed(run, action, directory, agent_driven);
         let Some(deadline) = action.deadline else {
             return work.await;
         };
@@ -37,7 +38,13 @@ impl Host {
         }
     }
 
-    async fn deed(&self, run: RunId, action: &Action, base: &Path) -> Option<Happening> {
+    async fn deed(
+        &self,
+        run: RunId,
+        action: &Action,
+        base: &Path,
+        agent_driven: bool,
+    ) -> Option<Happening> {
         let id = action.id;
         let options = &self.inner.options;
         let failed = |error: Failure| Happening::Failed {
@@ -120,7 +127,7 @@ impl Host {
                 let instructions = prompt.clone().unwrap_or_else(standard);
                 self.delegate(run, action, &instructions, base).await
             }
-            Deed::Call { .. } => self.call(run, action).await,
+            Deed::Call { .. } => self.call(run, action, agent_driven).await,
         }
     }
 
@@ -225,7 +232,7 @@ impl Host {
 
     /// Runs another workflow. Its id follows from the call's key, so that a repeated call finds the
     /// run it began. `None` when that run waits for somebody, or was told to stop.
-    async fn call(&self, run: RunId, action: &Action) -> Option<Happening> {
+    async fn call(&self, run: RunId, action: &Action, agent_driven: bool) -> Option<Happening> {
         let failed = |message: String, result: Value| {
             Some(Happening::Failed {
                 action: action.id,
@@ -247,10 +254,7 @@ impl Host {
         else {
             return failed("this is no call".to_owned(), Value::Null);
         };
-        let digest = Hash::of(action.key.as_bytes());
-        let mut seed = [0; 16];
-        seed.copy_from_slice(&digest.0[..16]);
-        let child = RunId::new(run.at_millis(), u128::from_le_bytes(seed));
+        let child = called(run, action);
         if self.journal().run(child).is_err() {
             let found = match (workflow, definition) {
                 (Some(name), _) => self.inner.options.workflows.find(name),
@@ -267,6 +271,7 @@ impl Host {
                 max_steps: *max_states,
                 parent: Some((run, *depth)),
                 id: Some(child),
+                agent_driven,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);
@@ -320,4 +325,12 @@ impl Host {
             )
         }
     }
+}
+
+/// The run that a call begins. It follows from the call's key.
+pub(super) fn called(run: RunId, call: &Action) -> RunId {
+    let digest = Hash::of(call.key.as_bytes());
+    let mut seed = [0; 16];
+    seed.copy_from_slice(&digest.0[..16]);
+    RunId::new(run.at_millis(), u128::from_le_bytes(seed))
 }

@@ -173,6 +173,8 @@ pub struct StartOptions {
     pub parent: Option<(RunId, u32)>,
     /// Its id, when the caller has made one.
     pub id: Option<RunId>,
+    /// Whether an agent drives it: see [`super::Agents`].
+    pub agent_driven: bool,
 }
 
 /// The host.
@@ -320,6 +322,7 @@ impl Host {
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             directory: self.inner.options.directory.to_str().map(str::to_owned),
+            agent_driven: options.agent_driven,
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
         if let Some((parent, _)) = options.parent {
@@ -375,6 +378,7 @@ impl Host {
             }
         }
         self.fresh().insert(run);
+        self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
         }
@@ -493,6 +497,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
         Happening::Checkpointed { .. } => "checkpointed",
+        Happening::Taken { .. } => "taken",
+        Happening::GivenUp { .. } => "given_up",
         Happening::Cancelled { .. } => "cancelled",
         Happening::Resumed => "resumed",
     }

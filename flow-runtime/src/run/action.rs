@@ -8,6 +8,7 @@ use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
+use super::time::after;
 use crate::value::Value;
 
 /// Actions that may be under way at once; further ones wait for their turn.
@@ -191,28 +192,20 @@ impl<'r> Machine<'r> {
 
     pub(super) fn action(&mut self, id: FrameId, node: &Node, deed: Deed) -> Action {
         let action = self.next_action();
-        let timeout = node.timeout.or(match &deed {
-            Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
-            Deed::Tool { tool, .. } => {
-                let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
-                (!own).then_some(DEFAULT_TIMEOUT)
-            }
-            Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
-            Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
-        });
         Action {
             id: action,
             key: format!("{}-{}", self.data.start.run, action.0),
             frame: id,
             node: node.id.to_string(),
             attempt: 1,
-            deadline: timeout.map(|seconds| self.at + (seconds * 1000.0) as u64),
+            deadline: seconds_for(node, &deed).map(|seconds| after(self.at, seconds)),
             what: deed,
         }
     }
 
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
+        self.remember_first(id, node, action.id);
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);
@@ -241,7 +234,7 @@ impl<'r> Machine<'r> {
                 let mut action = action.clone();
                 // The time in line is not the action's.
                 let late = self.at.saturating_sub(step.since);
-                action.deadline = action.deadline.map(|deadline| deadline + late);
+                action.deadline = action.deadline.map(|it| it.saturating_add(late));
                 step.waits = Waits::Action(action.clone());
                 step.since = self.at;
                 self.data.under_way += 1;
@@ -249,6 +242,19 @@ impl<'r> Machine<'r> {
             }
         }
     }
+}
+
+/// How long an attempt may take.
+pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
+    node.timeout.or(match deed {
+        Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
+        Deed::Tool { tool, .. } => {
+            let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
+            (!own).then_some(DEFAULT_TIMEOUT)
+        }
+        Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
+        Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
+    })
 }
 
 /// What a command's result means: its value by format, or why it failed.

@@ -73,6 +73,21 @@ pub enum Happening {
     Checkpointed {
         /// Why.
         reason: String,
+        /// The step it was said at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+    },
+    /// A sub-agent has begun a task of a fan-out.
+    Taken {
+        /// The fan-out.
+        tasks: ActionId,
+        /// The index of the item.
+        item: usize,
+    },
+    /// Whoever drives the run has given it up: it has failed.
+    GivenUp {
+        /// Why.
+        reason: String,
     },
     /// The run is to stop.
     Cancelled {
@@ -108,6 +123,9 @@ pub struct Start {
     /// The directory its commands run in, wherever it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// An agent drives it: what is the agent's to do waits for the agent, whoever hosts the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_driven: bool,
 }
 
 /// One change of state from outside.

@@ -10,6 +10,7 @@ use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
 use super::observe::Observer;
+use super::time::after;
 use super::view::{Evaluator, View};
 use crate::value::Value;
 
@@ -307,7 +308,7 @@ impl<'r> Machine<'r> {
                     }
                 };
                 let timer = self.next_action();
-                let until = self.at + (seconds * 1000.0) as u64;
+                let until = after(self.at, seconds);
                 self.data.waiting.insert(timer, id);
                 self.effects.push(Effect::Sleep { timer, until });
                 self.wait(id, index, Waits::Time { timer, seconds });

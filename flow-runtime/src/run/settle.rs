@@ -227,7 +227,6 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
-        self.data.failed_at = Some((id, index));
         self.fail_frame(id, failure)
     }
 
@@ -276,6 +275,7 @@ impl<'r> Machine<'r> {
             result: settled.result.clone(),
         };
         let action = self.action(id, node, deed);
+        self.remember_first(id, index, action.id);
         self.data.waiting.insert(action.id, id);
         self.data.under_way += 1;
         self.effects.push(Effect::Act(action.clone()));
