@@ -241,7 +241,10 @@ impl Process {
             reason,
         };
         if !directory.is_dir() {
-            return Err(failed(format!("there is no directory {}", directory.display())));
+            return Err(failed(format!(
+                "there is no directory {}",
+                directory.display()
+            )));
         }
         let spawned = Command::new(command)
             .args(args)
