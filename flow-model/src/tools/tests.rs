@@ -516,6 +516,8 @@ fn a_response_says_null_where_it_has_nothing() {
         screen_content: Some("$ ".to_owned()),
         elapsed_time: 10.0,
         process_running: true,
+        tail: Some(String::new()),
+        foreground: None,
         timestamp: "2026-01-01T00:00:00Z".to_owned(),
         error: None,
     });
