@@ -222,7 +222,10 @@ async fn a_tool_answers_with_its_structured_result_or_its_text() {
     assert_eq!(mixed["content"][0]["text"], "here");
     assert_eq!(mixed["content"][1]["mimeType"], "image/png");
     let place = call(&servers, "sample.where", json!({})).await.unwrap();
-    assert_eq!(place["directory"], json!(root.path().canonicalize().unwrap()));
+    assert_eq!(
+        place["directory"],
+        json!(root.path().canonicalize().unwrap())
+    );
     assert_eq!(place["key"], "filled in");
     servers.shutdown().await;
 }
@@ -246,7 +249,10 @@ async fn a_name_that_one_server_has_needs_no_server() {
     let unknown = refusal(&servers, "ad").await;
     assert!(unknown.contains("did you mean `add`?"), "{unknown}");
     let nothing = refusal(&servers, "frobnicate").await;
-    assert!(nothing.contains("`one.echo`") && nothing.contains("`two.add`"), "{nothing}");
+    assert!(
+        nothing.contains("`one.echo`") && nothing.contains("`two.add`"),
+        "{nothing}"
+    );
     servers.shutdown().await;
 }
 
@@ -304,7 +310,10 @@ async fn a_server_that_dies_is_told_and_started_again() {
     let (_root, servers) = project(json!({"sample": program("newest")}));
     let first = call(&servers, "sample.where", json!({})).await.unwrap();
     let died = refusal(&servers, "sample.die").await;
-    assert!(died.contains("it ended") && died.contains("out of memory"), "{died}");
+    assert!(
+        died.contains("it ended") && died.contains("out of memory"),
+        "{died}"
+    );
     let second = call(&servers, "sample.where", json!({})).await.unwrap();
     assert_ne!(first["pid"], second["pid"]);
     servers.shutdown().await;
@@ -372,7 +381,10 @@ async fn a_server_at_an_address_gets_its_headers() {
     let place = call(&servers, "remote.where", json!({})).await.unwrap();
     assert_eq!(place["header"], "sent");
     let gone = refusal(&servers, "gone.echo").await;
-    assert!(gone.contains("`gone`") && gone.contains("refused"), "{gone}");
+    assert!(
+        gone.contains("it cannot be reached") && gone.contains("127.0.0.1:1/mcp"),
+        "{gone}"
+    );
     servers.shutdown().await;
     serving.abort();
 }
@@ -402,7 +414,10 @@ steps:
 ";
     let report = run(root.path(), Arc::clone(&servers), text).await;
     assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
-    assert_eq!(report.output.to_json(), json!({"first": 1, "said": "hello"}));
+    assert_eq!(
+        report.output.to_json(),
+        json!({"first": 1, "said": "hello"})
+    );
     let slow = "steps: [{id: slow, type: mcp_call, tool: sample.hang, timeout: 0.05}]";
     let report = run(root.path(), Arc::clone(&servers), slow).await;
     assert_eq!(report.status, ReportStatus::Failed);

@@ -51,7 +51,10 @@ impl Open {
 
     async fn refresh(&self) -> Result<Vec<String>, ConnectionError> {
         let found = self.connection.tools().await?;
-        let names: Vec<String> = found.into_iter().map(|tool| tool.name.into_owned()).collect();
+        let names: Vec<String> = found
+            .into_iter()
+            .map(|tool| tool.name.into_owned())
+            .collect();
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         tools.clone_from(&names);
         Ok(names)
@@ -223,9 +226,7 @@ impl Tools for McpServers {
         match &self.settings {
             Ok(settings) => {
                 let any = settings.names().next().is_some();
-                self.answers_all
-                    || settings.split(tool).is_some()
-                    || (any && !tool.contains('.'))
+                self.answers_all || settings.split(tool).is_some() || (any && !tool.contains('.'))
             }
             // The file may name it; what is wrong with it is the answer.
             Err(_) => true,

@@ -140,10 +140,13 @@ impl Settings {
             Some(_) => return Err("has a `type` that is not text".to_owned()),
             None => None,
         };
-        match (kind, entry.contains_key("command"), entry.contains_key("url")) {
+        match (
+            kind,
+            entry.contains_key("command"),
+            entry.contains_key("url"),
+        ) {
             (Some("stdio"), _, _) | (None, true, false) => Ok(Server::Process {
-                command: text(entry, "command")?
-                    .ok_or("has no `command` to start it with")?,
+                command: text(entry, "command")?.ok_or("has no `command` to start it with")?,
                 args: texts(entry)?,
                 env: pairs(entry, "env")?,
                 directory: match text(entry, "cwd")? {
@@ -164,7 +167,9 @@ impl Settings {
             (Some(other), _, _) => Err(format!(
                 "is of type `{other}`, which is neither `stdio` nor `http`"
             )),
-            (None, true, true) => Err("has both `command` and `url`; say which by `type`".to_owned()),
+            (None, true, true) => {
+                Err("has both `command` and `url`; say which by `type`".to_owned())
+            }
             (None, false, false) => Err("has neither `command` nor `url`".to_owned()),
         }
     }
