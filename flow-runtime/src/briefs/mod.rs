@@ -478,7 +478,7 @@ impl Scope for Arguments<'_> {
 fn signature(name: &str, arguments: Option<&Json>) -> Result<Graph, String> {
     let mut document = json!({"name": name, "steps": []});
     if let Some(arguments) = arguments {
-        document["inputs"] = by_name(arguments)?;
+        document["inputs"] = typed(by_name(arguments)?);
     }
     let compiled = compile(Source::from_value(name, &document), &NoLoader);
     let errors = compiled
@@ -525,4 +525,21 @@ fn by_name(arguments: &Json) -> Result<Json, String> {
         }
     }
     Ok(Json::Object(map))
+}
+
+/// An argument that does not say its type is text.
+fn typed(arguments: Json) -> Json {
+    let Json::Object(mut arguments) = arguments else {
+        return arguments;
+    };
+    for argument in arguments.values_mut() {
+        match argument {
+            Json::Object(rules) => {
+                rules.entry("type").or_insert_with(|| json!("string"));
+            }
+            Json::Null => *argument = json!("string"),
+            _ => {}
+        }
+    }
+    Json::Object(arguments)
 }
