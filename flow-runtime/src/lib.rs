@@ -12,6 +12,6 @@ pub mod input;
 pub mod journal;
 pub mod library;
 pub mod run;
-pub mod terminal;
 pub mod secret;
+pub mod terminal;
 pub mod value;
