@@ -9,7 +9,8 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{Host, HostOptions, People, Report, Tools, Watch, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
@@ -56,12 +57,14 @@ pub(crate) fn options(
         siblings = siblings.with_directory(Place::Project, directory);
     }
     options.workflows = Arc::new(Known { library, siblings });
+    options.tools = Arc::new(McpServers::around(&options.directory));
     Ok(options)
 }
 
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
+    servers: Arc<McpServers>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -101,6 +104,9 @@ impl Engine {
         let mut options = options(journal, library, beside)?;
         options.people = people;
         options.watch = watch;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&options.directory).answering_all());
+        options.tools = Arc::clone(&servers) as Arc<dyn Tools>;
         options.agent = std::env::var("FLOW_AGENT")
             .ok()
             .filter(|command| !command.trim().is_empty());
@@ -112,6 +118,7 @@ impl Engine {
         };
         Ok(Engine {
             host: Host::new(options),
+            servers,
             runtime,
             interrupts,
         })
@@ -137,12 +144,16 @@ impl Engine {
     pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
         let host = self.host.clone();
         let interrupts = &mut self.interrupts;
+        let servers = &self.servers;
         let report = self.runtime.block_on(async {
             let mut driven = std::pin::pin!(host.drive(run));
             let mut asked = false;
             loop {
                 tokio::select! {
-                    report = &mut driven => return report,
+                    report = &mut driven => {
+                        servers.shutdown().await;
+                        return report;
+                    }
                     () = interrupts.next() => {
                         if asked {
                             // Whoever asks twice does not want to wait; `flow resume` cleans up.

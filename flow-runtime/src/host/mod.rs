@@ -9,6 +9,7 @@ mod local;
 pub mod mcp;
 mod people;
 mod secrets;
+mod sessions;
 mod shell;
 mod tools;
 mod traces;
@@ -48,6 +49,26 @@ pub trait Workflows: Send + Sync {
     ///
     /// What is wrong with it.
     fn compile(&self, definition: &Value) -> Result<Graph, String>;
+
+    /// Keeps a definition that was given whole and has succeeded, for reuse. `None` when nothing is
+    /// kept here.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be kept.
+    fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
+        let _ = definition;
+        Ok(None)
+    }
+}
+
+/// A definition that can be found by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The name.
+    pub name: String,
+    /// Whether it was kept just now, and not known before.
+    pub is_new: bool,
 }
 
 /// Answers what runs ask of people.
