@@ -9,10 +9,11 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::host::{Host, HostOptions, People, Report, Toolbox, Tools, Watch, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,8 +50,11 @@ pub(crate) fn options(
     journal: Journal,
     library: Library,
     beside: Option<PathBuf>,
+    terminals: &Terminals,
 ) -> Result<HostOptions> {
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
+    let own: Arc<dyn Tools> = Arc::new(terminals.clone());
+    options.tools = Arc::new(Toolbox::new([own, options.tools]));
     let mut siblings = Library::empty();
     if let Some(directory) = beside {
         siblings = siblings.with_directory(Place::Project, directory);
@@ -98,7 +102,8 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library, beside)?;
+        let terminals = Terminals::new(terminal::Options::default())?;
+        let mut options = options(journal, library, beside, &terminals)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")

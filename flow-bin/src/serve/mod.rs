@@ -55,7 +55,9 @@ use flow_model::tools::Toolset;
 use flow_runtime::host::Host;
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
+use flow_runtime::terminal::{self as terminals, Terminals};
 use tokio::runtime::Builder;
+use tokio::sync::watch;
 
 use crate::cli::{ServeArguments, ServeToolset};
 use crate::engine::{self, Interrupts};
@@ -71,6 +73,8 @@ use tool::Offers;
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
+    /// Terminal sessions, of agents and of runs.
+    pub(crate) terminals: Terminals,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
     /// Definitions that wait for their runs to succeed.
@@ -78,28 +82,46 @@ pub(crate) struct Server {
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
+    leaving: watch::Sender<bool>,
 }
 
 impl Server {
     fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
         let journal = Journal::open(engine::journal_path(&library)?)?;
         let audience = Arc::new(Audience::new(journal.clone()));
-        let mut options = engine::options(journal, library.clone(), None)?;
+        let terminals = Terminals::new(terminals::Options::default())?;
+        let mut options = engine::options(journal, library.clone(), None, &terminals)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         Ok(Arc::new(Server {
             host: Host::new(options),
+            terminals,
             shelves: Shelves::new(library),
             keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
+            leaving: watch::Sender::new(false),
         }))
     }
 
-    /// Ends every run driven here; they stay resumable.
-    async fn stop(&self) {
+    /// Lets go of everything: runs stay resumable, calls that wait are answered.
+    fn leave(&self) {
+        self.leaving.send_replace(true);
         self.host.interrupt();
+    }
+
+    /// Returns when the server ends.
+    async fn left(&self) {
+        let mut leaving = self.leaving.subscribe();
+        // The sender lives as long as the server.
+        let _ = leaving.wait_for(|leaving| *leaving).await;
+    }
+
+    /// Returns when nothing is left of what was begun here.
+    async fn stop(&self) {
+        self.leave();
         self.host.settled().await;
+        self.terminals.close_all().await;
     }
 }
 

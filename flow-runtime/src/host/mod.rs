@@ -7,6 +7,7 @@ mod driver;
 mod local;
 mod people;
 mod shell;
+mod terminals;
 mod tools;
 mod traces;
 
