@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
-use flow_runtime::host::Host;
+use flow_runtime::host::{Agents, Host};
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
 use flow_runtime::terminal::{self as terminals, Terminals};
@@ -75,6 +75,8 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     /// Terminal sessions, of agents and of runs.
     pub(crate) terminals: Terminals,
+    /// Runs that agents drive.
+    pub(crate) agents: Agents,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
     /// Definitions that wait for their runs to succeed.
@@ -93,8 +95,10 @@ impl Server {
         let mut options = engine::options(journal, library.clone(), None, &terminals)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
+        let host = Host::new(options);
         Ok(Arc::new(Server {
-            host: Host::new(options),
+            agents: Agents::new(host.clone()),
+            host,
             terminals,
             shelves: Shelves::new(library),
             keeping: Keeping::default(),
@@ -121,6 +125,7 @@ impl Server {
     async fn stop(&self) {
         self.leave();
         self.host.settled().await;
+        self.agents.settled().await;
         self.terminals.close_all().await;
     }
 }
