@@ -10,6 +10,7 @@ mod people;
 mod shell;
 mod tools;
 mod traces;
+mod visits;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,6 +23,7 @@ pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, co
 pub use people::{Answers, BadAnswers, Nobody};
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
+pub use visits::{Visit, Visited};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};
