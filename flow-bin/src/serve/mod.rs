@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         let watched = Arc::clone(&server);
         let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
         let served = match &arguments.http {
-            None => stdio::serve(Connection::new(&server), interrupts).await,
+            None => stdio::serve(&server, interrupts).await,
             Some(address) => {
                 let door = http::Door::Token(http::token()?);
                 let journal = server.host.journal().path().to_owned();

@@ -9,10 +9,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::secrets::masked_effect;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
 };
+use crate::secret;
 use crate::value::Value;
 
 /// Events between two snapshots of a run.
@@ -81,6 +83,9 @@ impl Driver {
             let event = read(event)?;
             last_at = event.at;
             unseen = run.apply(&event)?;
+        }
+        if let Some(data) = run.data() {
+            host.learn(&data.start);
         }
         let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
         let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);
@@ -246,6 +251,7 @@ impl Driver {
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
         let at = now().max(self.last_at);
+        let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let effects = self.run.apply(&event)?;
         match self.write(&event, &effects).await {
@@ -315,10 +321,12 @@ impl Driver {
                 .error(None),
             Status::Completed => update
                 .status(journal::Status::Completed)
-                .output(serde_json::to_vec(&data.output).unwrap_or_default()),
-            Status::Failed => update
-                .status(journal::Status::Failed)
-                .error(data.error.as_ref().map(|error| error.message.clone())),
+                .output(serde_json::to_vec(&secret::mask_value(&data.output)).unwrap_or_default()),
+            Status::Failed => {
+                let error = data.error.as_ref();
+                let error = error.map(|error| secret::mask(&error.message).into_owned());
+                update.status(journal::Status::Failed).error(error)
+            }
             Status::Cancelled => update.status(journal::Status::Cancelled),
         }
     }
@@ -368,9 +376,13 @@ impl Driver {
 
     /// Marks the run as waiting: nothing here can go on.
     pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
+        }
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
-            .pending(Some(self.pending_names()));
+            .pending(Some(waits_for));
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
             Ok(_) => {
@@ -410,7 +422,7 @@ impl Driver {
         let options = &self.host.inner.options;
         options
             .watch
-            .effect(self.id, self.run.program().graph(), &effect);
+            .effect(self.id, self.run.program().graph(), &masked_effect(&effect));
         match effect {
             Effect::Act(action) if self.run.is_agent_driven() && action.what.is_for_agent() => {
                 self.parked.insert(action.id);
@@ -484,6 +496,7 @@ impl Driver {
                 error: None,
                 elapsed_ms: 0,
                 pending: Vec::new(),
+                missing_secrets: Vec::new(),
             };
         };
         let pending = self
@@ -516,6 +529,7 @@ impl Driver {
             error: data.error.clone(),
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
+            missing_secrets: self.host.inner.vault.missing(self.id),
         }
     }
 }
