@@ -30,6 +30,7 @@ mod complete;
 mod debug;
 mod definition;
 mod elicit;
+mod explain;
 mod fixture;
 mod handler;
 mod http;

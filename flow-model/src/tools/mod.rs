@@ -43,6 +43,13 @@ pub use agent::{
     UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
 pub use check::{Known, check, check_parameters, request};
+pub use debug::{
+    DebugWorkflowRequest, DebugWorkflowResponse, ExplainWorkflowRequest, ExplainWorkflowResponse,
+    GetStateDependenciesRequest, GetStateDependenciesResponse, PlannedStep, SlowTransformation,
+    StateSize, StepVisit, TestTransformationRequest, TestTransformationResponse,
+    TraceTransformationsRequest, TraceTransformationsResponse, TransformationTimes,
+    TransformationTrace, VisitStatus,
+};
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
 pub use flow::{FlowRequest, FlowResponse, ListFormat};

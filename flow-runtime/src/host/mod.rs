@@ -13,6 +13,7 @@ mod shell;
 mod terminals;
 mod tools;
 mod traces;
+mod visits;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,6 +27,7 @@ pub use people::{Answers, BadAnswers, Nobody};
 pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
+pub use visits::{Visit, Visited};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};
