@@ -9,7 +9,8 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Toolbox, Tools, Watch, Workflows};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
@@ -51,10 +52,16 @@ pub(crate) fn options(
     library: Library,
     beside: Option<PathBuf>,
     terminals: &Terminals,
+    servers: &Arc<McpServers>,
 ) -> Result<HostOptions> {
+    let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
-    let own: Arc<dyn Tools> = Arc::new(terminals.clone());
-    options.tools = Arc::new(Toolbox::new([own, options.tools]));
+    let tools: [Arc<dyn Tools>; 3] = [
+        Arc::new(terminals.clone()),
+        Arc::new(memory),
+        Arc::clone(servers) as _,
+    ];
+    options.tools = Arc::new(Toolbox::new(tools));
     let mut siblings = Library::empty();
     if let Some(directory) = beside {
         siblings = siblings.with_directory(Place::Project, directory);
@@ -66,6 +73,7 @@ pub(crate) fn options(
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
+    servers: Arc<McpServers>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -103,7 +111,9 @@ impl Engine {
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
         let terminals = Terminals::new(terminal::Options::default())?;
-        let mut options = options(journal, library, beside, &terminals)?;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
+        let mut options = options(journal, library, beside, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -117,6 +127,7 @@ impl Engine {
         };
         Ok(Engine {
             host: Host::new(options),
+            servers,
             runtime,
             interrupts,
         })
@@ -142,12 +153,16 @@ impl Engine {
     pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
         let host = self.host.clone();
         let interrupts = &mut self.interrupts;
+        let servers = &self.servers;
         let report = self.runtime.block_on(async {
             let mut driven = std::pin::pin!(host.drive(run));
             let mut asked = false;
             loop {
                 tokio::select! {
-                    report = &mut driven => return report,
+                    report = &mut driven => {
+                        servers.shutdown().await;
+                        return report;
+                    }
                     () = interrupts.next() => {
                         if asked {
                             // Whoever asks twice does not want to wait; `flow resume` cleans up.

@@ -25,6 +25,7 @@
 
 mod agent;
 mod audience;
+mod brief;
 mod catalogue;
 mod complete;
 mod debug;
@@ -48,12 +49,13 @@ mod terminal;
 mod tool;
 mod workflow;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
-use flow_runtime::host::{Agents, Host};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{Agents, Host, Memory};
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
 use flow_runtime::terminal::{self as terminals, Terminals};
@@ -78,6 +80,12 @@ pub(crate) struct Server {
     pub(crate) terminals: Terminals,
     /// Runs that agents drive.
     pub(crate) agents: Agents,
+    /// MCP servers that runs call.
+    servers: Arc<McpServers>,
+    /// Values kept between runs.
+    pub(crate) memory: Memory,
+    /// Where the server was started.
+    pub(crate) directory: PathBuf,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
     /// Definitions that wait for their runs to succeed.
@@ -93,7 +101,10 @@ impl Server {
         let journal = Journal::open(engine::journal_path(&library)?)?;
         let audience = Arc::new(Audience::new(journal.clone()));
         let terminals = Terminals::new(terminals::Options::default())?;
-        let mut options = engine::options(journal, library.clone(), None, &terminals)?;
+        let directory = target::current()?;
+        let servers = Arc::new(McpServers::around(&directory));
+        let memory = Memory::new(journal.clone());
+        let mut options = engine::options(journal, library.clone(), None, &terminals, &servers)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         let host = Host::new(options);
@@ -101,6 +112,9 @@ impl Server {
             agents: Agents::new(host.clone()),
             host,
             terminals,
+            servers,
+            memory,
+            directory,
             shelves: Shelves::new(library),
             keeping: Keeping::default(),
             audience,
@@ -127,6 +141,7 @@ impl Server {
         self.leave();
         self.host.settled().await;
         self.agents.settled().await;
+        self.servers.shutdown().await;
         self.terminals.close_all().await;
     }
 }

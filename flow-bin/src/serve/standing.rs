@@ -57,7 +57,9 @@ pub(super) fn is_asked(action: &Action) -> bool {
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            false
+        }
     }
 }
 
@@ -175,5 +177,6 @@ fn tool(deed: &Deed) -> String {
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate".to_owned(),
         Deed::Call { .. } => "run_workflow".to_owned(),
         Deed::Judge { .. } => "judge".to_owned(),
+        Deed::Environment { .. } => "environment".to_owned(),
     }
 }

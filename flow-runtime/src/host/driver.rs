@@ -10,9 +10,11 @@ use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::secrets::masked_effect;
+use super::sessions;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+    Action, ActionId, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program, Run,
+    Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -131,6 +133,11 @@ impl Driver {
                 // Another host began it; here it begins now.
                 let (frame, node) = (action.frame, action.node.clone());
                 self.act(Effect::Entered(Place { frame, node }));
+                if sessions::types(&action.what) {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                    continue;
+                }
             }
             self.act(effect);
         }
@@ -150,8 +157,14 @@ impl Driver {
                 | Effect::Left { .. }
                 | Effect::Finish(_) => false,
             };
-            if !begun {
-                self.act(effect);
+            match &effect {
+                // Whoever began it is gone.
+                Effect::Act(action) if !begun && sessions::types(&action.what) => {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                }
+                _ if !begun => self.act(effect),
+                _ => {}
             }
         }
     }
@@ -501,6 +514,9 @@ impl Driver {
                 final_state: None,
                 last_node: None,
                 states_executed: 0,
+                session: None,
+                recursion_depth: 0,
+                return_values: None,
                 output: Value::Null,
                 state: Value::Null,
                 variables: Value::Null,
@@ -518,10 +534,19 @@ impl Driver {
                 Effect::Act(action) => Some(action),
                 _ => None,
             });
-        let final_state = match (graph.form, data.status) {
-            (flow_model::graph::Form::Steps, Status::Completed) => Some("completed".to_owned()),
+        let failed = data.error.as_ref().map(|error| error.kind);
+        let final_state = match (graph.form, data.status, failed) {
+            (_, Status::Failed, Some(FailureKind::Arguments)) => {
+                Some("validation_failed".to_owned())
+            }
+            (_, Status::Failed, Some(FailureKind::ReturnValues)) => {
+                Some("return_validation_failed".to_owned())
+            }
+            (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let latest = data.variables.get("session_id").and_then(Value::as_str);
+        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -534,6 +559,9 @@ impl Driver {
             final_state,
             last_node: data.last_node.clone(),
             states_executed: data.steps,
+            session: session.map(str::to_owned),
+            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
             variables: Value::map(data.variables.iter().map(|(k, v)| (k.as_ref(), v.clone()))),
