@@ -10,10 +10,11 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::mcp::McpServers;
-use flow_runtime::host::{Host, HostOptions, People, Report, Tools, Watch, Workflows};
+use flow_runtime::host::{Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -50,14 +51,22 @@ pub(crate) fn options(
     journal: Journal,
     library: Library,
     beside: Option<PathBuf>,
+    terminals: &Terminals,
+    servers: &Arc<McpServers>,
 ) -> Result<HostOptions> {
+    let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
+    let tools: [Arc<dyn Tools>; 3] = [
+        Arc::new(terminals.clone()),
+        Arc::new(memory),
+        Arc::clone(servers) as _,
+    ];
+    options.tools = Arc::new(Toolbox::new(tools));
     let mut siblings = Library::empty();
     if let Some(directory) = beside {
         siblings = siblings.with_directory(Place::Project, directory);
     }
     options.workflows = Arc::new(Known { library, siblings });
-    options.tools = Arc::new(McpServers::around(&options.directory));
     Ok(options)
 }
 
@@ -101,12 +110,12 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library, beside)?;
+        let terminals = Terminals::new(terminal::Options::default())?;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
+        let mut options = options(journal, library, beside, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
-        // Nobody else is asked for tools, so that what is missing is told with what there is.
-        let servers = Arc::new(McpServers::around(&options.directory).answering_all());
-        options.tools = Arc::clone(&servers) as Arc<dyn Tools>;
         options.agent = std::env::var("FLOW_AGENT")
             .ok()
             .filter(|command| !command.trim().is_empty());

@@ -55,7 +55,7 @@ impl From<AgentError> for Refused {
     }
 }
 
-fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
+pub(super) fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
     let found = server.host.journal().resolve(workflow_id);
     found.map_err(|error| Refused(format!("`workflow_id`: {error}")))
 }

@@ -212,9 +212,20 @@ impl Driver {
             Message::Happened(happening) => self.happen(happening).await,
             Message::Parked(action) => {
                 self.tasks.remove(&action);
-                self.parked.insert(action);
+                // Somebody else may have answered it meanwhile.
+                if self.run.action(action).is_some() {
+                    self.parked.insert(action);
+                }
                 Ok(())
             }
+        }
+    }
+
+    /// Stops doing something whose result came from elsewhere.
+    pub(super) fn give_up(&mut self, action: ActionId) {
+        self.parked.remove(&action);
+        if let Some(task) = self.tasks.remove(&action) {
+            task.abort();
         }
     }
 
