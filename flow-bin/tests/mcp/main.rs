@@ -53,3 +53,8 @@ fn the_workflow_tools_do_what_they_say_in_every_way_of_connecting() {
 fn the_server_begins_is_reached_and_ends_cleanly() {
     cases("transports");
 }
+
+#[test]
+fn agents_drive_runs_step_by_step_with_sub_agents_and_over_restarts() {
+    cases("agents");
+}
