@@ -1,7 +1,7 @@
 //! The engine of the commands that deal with runs: a journal, a host, a small runtime.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -45,17 +45,9 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
 }
 
 /// What every host of this program is made of, on the command line and in the server.
-pub(crate) fn options(
-    journal: Journal,
-    library: Library,
-    beside: Option<PathBuf>,
-) -> Result<HostOptions> {
+pub(crate) fn options(journal: Journal, library: Library) -> Result<HostOptions> {
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
-    let mut siblings = Library::empty();
-    if let Some(directory) = beside {
-        siblings = siblings.with_directory(Place::Project, directory);
-    }
-    options.workflows = Arc::new(Known { library, siblings });
+    options.workflows = Arc::new(Known { library });
     Ok(options)
 }
 
@@ -93,12 +85,11 @@ impl Engine {
     /// An engine that drives runs.
     pub(crate) fn new(
         library: Library,
-        beside: Option<PathBuf>,
         people: Arc<dyn People>,
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library, beside)?;
+        let mut options = options(journal, library)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -125,7 +116,7 @@ impl Engine {
         }
         let nobody = Arc::new(flow_runtime::host::Nobody);
         let unwatched = Arc::new(flow_runtime::host::NoWatch);
-        Engine::new(library, None, nobody, unwatched).map(Some)
+        Engine::new(library, nobody, unwatched).map(Some)
     }
 
     /// Waits for something that the host does.
@@ -181,18 +172,25 @@ fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
     Box::new(Expressions::new())
 }
 
-/// The workflows that others call: those of the library, then those beside the file that is run.
+/// The workflows that others call: those of the library, then those beside the file that was run.
 struct Known {
     library: Library,
-    siblings: Library,
 }
 
 impl Workflows for Known {
     fn find(&self, name: &str) -> Result<Graph, String> {
+        self.find_beside(name, None)
+    }
+
+    fn find_beside(&self, name: &str, beside: Option<&Path>) -> Result<Graph, String> {
         let in_one = |library: &Library| library.get(name).map_err(|error| error.to_string());
-        let found = match in_one(&self.library)? {
-            Some(entry) => Some(entry),
-            None => in_one(&self.siblings)?,
+        let found = match (in_one(&self.library)?, beside) {
+            (Some(entry), _) => Some(entry),
+            (None, Some(directory)) => {
+                let siblings = Library::empty();
+                in_one(&siblings.with_directory(Place::Project, directory.to_owned()))?
+            }
+            (None, None) => None,
         };
         let Some(entry) = found else {
             let message = format!("there is no workflow `{name}`");

@@ -84,7 +84,7 @@ impl Server {
     fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
         let journal = Journal::open(engine::journal_path(&library)?)?;
         let audience = Arc::new(Audience::new(journal.clone()));
-        let mut options = engine::options(journal, library.clone(), None)?;
+        let mut options = engine::options(journal, library.clone())?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         Ok(Arc::new(Server {

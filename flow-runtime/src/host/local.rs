@@ -180,6 +180,8 @@ pub struct StartOptions {
     pub id: Option<RunId>,
     /// Whether an agent drives it: see [`super::Agents`].
     pub agent_driven: bool,
+    /// The directory of its definition, where workflows that it calls are looked for as well.
+    pub beside: Option<PathBuf>,
 }
 
 /// The host.
@@ -330,6 +332,9 @@ impl Host {
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             secrets,
+            beside: options
+                .beside
+                .map(|directory| directory.to_string_lossy().into_owned()),
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
         });
@@ -546,6 +551,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
+        Happening::Parked { .. } => "parked",
+        Happening::Unparked { .. } => "unparked",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",
