@@ -17,7 +17,10 @@ pub use crate::engine::{Asked, Error, NoState, Told, Typed};
 pub use crate::state::{UnknownState, deserialize_name, find, parse};
 pub use crate::with_runtime;
 #[cfg(feature = "runtime")]
-pub use flow_runtime::{host::Host, journal::RunId};
+pub use flow_runtime::{
+    host::{Boxed, Host},
+    journal::RunId,
+};
 
 use flow_model::graph::Literal;
 
