@@ -183,7 +183,7 @@ fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> (TokenStream, TokenStream) 
 
 /// The states of a body with the outcomes they have.
 fn states(body: &Body, subject: &str, root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenStream {
-    let machine = machine(body, subject, clashes);
+    let machine = machine(body, subject, root, clashes);
     match machine.is_empty() {
         true => machine,
         false => quote! {

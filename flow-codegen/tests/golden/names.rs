@@ -380,109 +380,44 @@ pub mod odd_names_of_things {
     /// A state has a method for each outcome it can have. It returns the state that follows, or nothing where the outcome is the end.
     #[allow(missing_docs, reason = "named after the states and outcomes they stand for")]
     pub mod at {
-        pub struct State;
-        impl State {
-            pub fn state(&self) -> super::State {
-                super::State::State
+        use ::flow::__private::states;
+        states! {
+            State {
+                success: None,
             }
-            pub fn success(self) -> None {
-                None
+            None {
+                success: Some,
             }
-        }
-        pub struct None;
-        impl None {
-            pub fn state(&self) -> super::State {
-                super::State::None
+            Some {
+                body: Success,
+                done: Done,
             }
-            pub fn success(self) -> Some {
-                Some
+            Success {
+                success: Outcome,
             }
-        }
-        pub struct Some;
-        impl Some {
-            pub fn state(&self) -> super::State {
-                super::State::Some
+            Outcome {
+                then: Edge,
+                otherwise: S3d,
             }
-            pub fn body(self) -> Success {
-                Success
+            Edge {
+                success: Some,
             }
-            pub fn done(self) -> Done {
-                Done
+            S3d {
+                success: Done,
             }
-        }
-        pub struct Success;
-        impl Success {
-            pub fn state(&self) -> super::State {
-                super::State::Success
+            Done {
+                success: V1_2,
+                failure: V1_2,
+                timeout: V1_2,
+                skip: V1_2,
             }
-            pub fn success(self) -> Outcome {
-                Outcome
+            V1_2 {
+                success: Self_,
             }
-        }
-        pub struct Outcome;
-        impl Outcome {
-            pub fn state(&self) -> super::State {
-                super::State::Outcome
+            Self_ {
+                success: (),
+                failure: (),
             }
-            pub fn then(self) -> Edge {
-                Edge
-            }
-            pub fn otherwise(self) -> S3d {
-                S3d
-            }
-        }
-        pub struct Edge;
-        impl Edge {
-            pub fn state(&self) -> super::State {
-                super::State::Edge
-            }
-            pub fn success(self) -> Some {
-                Some
-            }
-        }
-        pub struct S3d;
-        impl S3d {
-            pub fn state(&self) -> super::State {
-                super::State::S3d
-            }
-            pub fn success(self) -> Done {
-                Done
-            }
-        }
-        pub struct Done;
-        impl Done {
-            pub fn state(&self) -> super::State {
-                super::State::Done
-            }
-            pub fn success(self) -> V1_2 {
-                V1_2
-            }
-            pub fn failure(self) -> V1_2 {
-                V1_2
-            }
-            pub fn timeout(self) -> V1_2 {
-                V1_2
-            }
-            pub fn skip(self) -> V1_2 {
-                V1_2
-            }
-        }
-        pub struct V1_2;
-        impl V1_2 {
-            pub fn state(&self) -> super::State {
-                super::State::V1_2
-            }
-            pub fn success(self) -> Self_ {
-                Self_
-            }
-        }
-        pub struct Self_;
-        impl Self_ {
-            pub fn state(&self) -> super::State {
-                super::State::Self_
-            }
-            pub fn success(self) {}
-            pub fn failure(self) {}
         }
     }
     /// What happens when the workflow `odd:names-of-things` fails.
@@ -561,13 +496,11 @@ pub mod odd_names_of_things {
             reason = "named after the states and outcomes they stand for"
         )]
         pub mod at {
-            use super::State;
-            pub struct Report;
-            impl Report {
-                pub fn state(&self) -> State {
-                    State::Report
+            use ::flow::__private::states;
+            states! {
+                Report {
+                    success: (),
                 }
-                pub fn success(self) {}
             }
         }
     }
@@ -691,12 +624,11 @@ pub mod odd_names_of_things {
                 reason = "named after the states and outcomes they stand for"
             )]
             pub mod at {
-                pub struct State;
-                impl State {
-                    pub fn state(&self) -> super::State {
-                        super::State::State
+                use ::flow::__private::states;
+                states! {
+                    State {
+                        success: (),
                     }
-                    pub fn success(self) {}
                 }
             }
             /// What happens when the task `at` fails.
@@ -780,13 +712,11 @@ pub mod odd_names_of_things {
                     reason = "named after the states and outcomes they stand for"
                 )]
                 pub mod at {
-                    use super::State;
-                    pub struct Clean;
-                    impl Clean {
-                        pub fn state(&self) -> State {
-                            State::Clean
+                    use ::flow::__private::states;
+                    states! {
+                        Clean {
+                            success: (),
                         }
-                        pub fn success(self) {}
                     }
                 }
             }

@@ -417,73 +417,33 @@ pub mod order {
     /// A state has a method for each outcome it can have. It returns the state that follows, or nothing where the outcome is the end.
     #[allow(missing_docs, reason = "named after the states and outcomes they stand for")]
     pub mod at {
-        use super::State;
-        pub struct Draft;
-        impl Draft {
-            pub fn state(&self) -> State {
-                State::Draft
+        use ::flow::__private::states;
+        states! {
+            Draft {
+                success: Cancelled,
+                failure: Cancelled,
+                timeout: Cancelled,
+                /// When `confirmed` is as given.
+                edge_0: Pay,
             }
-            pub fn success(self) -> Cancelled {
-                Cancelled
+            Pay {
+                success: Deliver,
+                failure: Cancelled,
+                timeout: Cancelled,
             }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
+            Deliver {
+                success: Deliver,
+                failure: Cancelled,
+                timeout: Cancelled,
+                /// The parcel was handed over.
+                edge_0: Delivered,
             }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
+            Delivered {
+                success: (),
             }
-            /// When `confirmed` is as given.
-            pub fn edge_0(self) -> Pay {
-                Pay
+            Cancelled {
+                success: (),
             }
-        }
-        pub struct Pay;
-        impl Pay {
-            pub fn state(&self) -> State {
-                State::Pay
-            }
-            pub fn success(self) -> Deliver {
-                Deliver
-            }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
-            }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
-            }
-        }
-        pub struct Deliver;
-        impl Deliver {
-            pub fn state(&self) -> State {
-                State::Deliver
-            }
-            pub fn success(self) -> Deliver {
-                Deliver
-            }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
-            }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
-            }
-            /// The parcel was handed over.
-            pub fn edge_0(self) -> Delivered {
-                Delivered
-            }
-        }
-        pub struct Delivered;
-        impl Delivered {
-            pub fn state(&self) -> State {
-                State::Delivered
-            }
-            pub fn success(self) {}
-        }
-        pub struct Cancelled;
-        impl Cancelled {
-            pub fn state(&self) -> State {
-                State::Cancelled
-            }
-            pub fn success(self) {}
         }
     }
     /// The checked definition.
