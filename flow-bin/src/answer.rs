@@ -23,7 +23,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
             engine.wait(resumed)?;
             run
         }
-        Status::Running | Status::Waiting | Status::Sleeping => engine.outermost(run)?,
+        Status::Running | Status::Waiting | Status::Sleeping => engine.host.outermost(run)?,
         Status::Completed | Status::Cancelled => run,
     };
     go_on(&mut engine, &screen, run, &arguments.driving, output)
@@ -45,7 +45,7 @@ pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result
     };
     let recorded = engine.host.record(asking, happening);
     engine.wait(recorded)?;
-    let outermost = engine.outermost(asking)?;
+    let outermost = engine.host.outermost(asking)?;
     go_on(&mut engine, &screen, outermost, &arguments.driving, output)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
             Err(error) if held(&error).is_some() => {}
             Err(error) => return Err(error),
         }
-        ended.extend(engine.called(run)?.into_iter().map(|child| child.id));
+        ended.extend(engine.host.called(run)?.into_iter().map(|child| child.id));
     }
     output.tell(format_args!("{run} is cancelled"));
     Ok(Exit::Done)
@@ -114,7 +114,7 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
 /// The question that is meant, of those that a run and the runs it called ask.
 fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Action)> {
     let report = engine.host.report(run)?;
-    let mut pending = engine.pending(&report)?;
+    let mut pending = engine.host.pending(&report)?;
     pending.retain(|(_, action)| match &action.what {
         Deed::Prompt { .. }
         | Deed::Delegate { .. }

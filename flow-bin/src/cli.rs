@@ -74,6 +74,8 @@ Examples:
     Show(ShowArguments),
     /// Show what the commands of a run wrote
     Logs(LogsArguments),
+    /// Serve workflows and terminals to agents, over MCP
+    Serve(ServeArguments),
     /// `flow <workflow> …` stands for `flow run <workflow> …`
     #[command(external_subcommand)]
     Workflow(Vec<OsString>),
@@ -273,6 +275,56 @@ pub(crate) struct LogsArguments {
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ShowFormat,
+}
+
+/// What `flow serve` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --http the server talks to the client that started it, over standard input and output. Over
+HTTP it listens on this machine only and wants a token with every request: $FLOW_TOKEN, else one
+that it makes, prints to standard error and keeps in a file only you can read.
+
+Examples:
+  claude mcp add flow -- flow serve
+  flow serve --toolsets workflow          no terminals, no step-by-step runs
+  flow serve --http 127.0.0.1:7333        for several clients at once")]
+pub(crate) struct ServeArguments {
+    /// Talk over standard input and output; what happens without --http
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+
+    /// Listen on this address of this machine, such as 127.0.0.1:7333; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<String>,
+
+    /// The groups of tools that are offered
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [ServeToolset::Terminal, ServeToolset::Workflow, ServeToolset::Agent, ServeToolset::Debug]
+    )]
+    pub(crate) toolsets: Vec<ServeToolset>,
+
+    /// Offer only tools that change nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// Serve what the MCP conformance suite expects, and nothing of flow
+    #[arg(long, hide = true)]
+    pub(crate) conformance: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServeToolset {
+    /// Terminal sessions
+    Terminal,
+    /// Workflows, run and managed by name
+    Workflow,
+    /// Runs that an agent drives step by step
+    Agent,
+    /// Looking into runs
+    Debug,
 }
 
 /// A time such as `90`, `90s`, `5m` or `1h`, in seconds.

@@ -10,9 +10,9 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
-use flow_runtime::journal::{Journal, Listing, RunId, RunRecord};
+use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
-use flow_runtime::run::{Action, Deed, Evaluator, Expressions};
+use flow_runtime::run::{Evaluator, Expressions};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,6 +44,21 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
     Ok(directory.join(JOURNAL))
 }
 
+/// What every host of this program is made of, on the command line and in the server.
+pub(crate) fn options(
+    journal: Journal,
+    library: Library,
+    beside: Option<PathBuf>,
+) -> Result<HostOptions> {
+    let mut options = HostOptions::new(journal, target::current()?, evaluator);
+    let mut siblings = Library::empty();
+    if let Some(directory) = beside {
+        siblings = siblings.with_directory(Place::Project, directory);
+    }
+    options.workflows = Arc::new(Known { library, siblings });
+    Ok(options)
+}
+
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
@@ -52,13 +67,21 @@ pub(crate) struct Engine {
 }
 
 /// What makes this process stop.
-struct Interrupts {
+pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interrupts {
-    async fn next(&mut self) {
+    /// Listens from now on; a runtime must be at hand.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Interrupts {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -75,14 +98,9 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = HostOptions::new(journal, target::current()?, evaluator);
+        let mut options = options(journal, library, beside)?;
         options.people = people;
         options.watch = watch;
-        let mut siblings = Library::empty();
-        if let Some(directory) = beside {
-            siblings = siblings.with_directory(Place::Project, directory);
-        }
-        options.workflows = Arc::new(Known { library, siblings });
         options.agent = std::env::var("FLOW_AGENT")
             .ok()
             .filter(|command| !command.trim().is_empty());
@@ -90,10 +108,7 @@ impl Engine {
         let runtime = runtime.context("the engine cannot be started")?;
         let interrupts = {
             let _inside = runtime.enter();
-            Interrupts {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-            }
+            Interrupts::new()?
         };
         Ok(Engine {
             host: Host::new(options),
@@ -147,48 +162,18 @@ impl Engine {
         Ok(self.host.journal().resolve(asked)?)
     }
 
-    /// The run that called this one, or its caller's caller, as long as those are not over.
-    pub(crate) fn outermost(&self, run: RunId) -> Result<RunId> {
-        let mut outermost = run;
-        while let Some(parent) = self.host.journal().run(outermost)?.parent {
-            if self.host.journal().run(parent)?.status.is_final() {
-                break;
-            }
-            outermost = parent;
-        }
-        Ok(outermost)
-    }
-
-    /// The runs that a run has called.
-    pub(crate) fn called(&self, run: RunId) -> Result<Vec<RunRecord>> {
-        let called = Listing::new().children_of(run);
-        Ok(self.host.journal().list(&called, usize::MAX >> 1)?.runs)
-    }
-
-    /// What a run waits for, with what the runs it has called wait for.
-    pub(crate) fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>> {
-        let mut pending = Vec::new();
-        let mut calls = false;
-        for action in &report.pending {
-            match &action.what {
-                Deed::Call { .. } => calls = true,
-                Deed::Shell { .. }
-                | Deed::Tool { .. }
-                | Deed::Prompt { .. }
-                | Deed::Delegate { .. }
-                | Deed::DelegateItem { .. }
-                | Deed::Judge { .. } => pending.push((report.run, action.clone())),
+    /// The secrets that a run, and the runs it has called, wait for.
+    pub(crate) fn missing_secrets(&self, report: &Report) -> Result<Vec<String>> {
+        let mut missing = report.missing_secrets.clone();
+        for child in self.host.called(report.run)? {
+            if !child.status.is_final() {
+                let report = self.host.report(child.id)?;
+                missing.extend(self.missing_secrets(&report)?);
             }
         }
-        if calls {
-            for child in self.called(report.run)? {
-                if !child.status.is_final() {
-                    let report = self.host.report(child.id)?;
-                    pending.extend(self.pending(&report)?);
-                }
-            }
-        }
-        Ok(pending)
+        missing.sort();
+        missing.dedup();
+        Ok(missing)
     }
 }
 

@@ -33,15 +33,34 @@ pub(crate) fn run(arguments: &ListArguments, output: &mut Output) -> Result<Exit
         catalogue.shadowed.retain(|it| it.place == place);
         catalogue.refused.retain(|it| it.place == place);
     }
-    match arguments.format {
-        ListFormat::Json => output.line(format_args!("{:#}", as_json(&catalogue)))?,
-        ListFormat::Yaml => output.print(yaml::write(&as_json(&catalogue)))?,
-        ListFormat::Table if arguments.verbose => verbose(&catalogue, output)?,
-        ListFormat::Table => brief(&catalogue, output)?,
-    }
+    let (paint, width) = (output.paint, output.width());
+    let text = text(
+        &catalogue,
+        arguments.format,
+        arguments.verbose,
+        paint,
+        width,
+    );
+    output.print(text)?;
     output.flush()?;
     asides(&catalogue, &library, arguments, output);
     Ok(Exit::Done)
+}
+
+/// The list in a format.
+pub(crate) fn text(
+    catalogue: &Catalogue,
+    format: ListFormat,
+    with_parameters: bool,
+    paint: Paint,
+    width: Option<usize>,
+) -> String {
+    match format {
+        ListFormat::Json => format!("{:#}\n", as_json(catalogue)),
+        ListFormat::Yaml => yaml::write(&as_json(catalogue)),
+        ListFormat::Table if with_parameters => verbose(catalogue, paint, width),
+        ListFormat::Table => brief(catalogue, paint, width),
+    }
 }
 
 /// A directory's library: a project's, or the definitions in it.
@@ -114,11 +133,11 @@ fn parameter(field: &Field) -> Value {
     })
 }
 
-fn parameters(graph: &Graph) -> &[Field] {
+pub(crate) fn parameters(graph: &Graph) -> &[Field] {
     graph.inputs.as_deref().unwrap_or_default()
 }
 
-fn word(ty: Type) -> &'static str {
+pub(crate) fn word(ty: Type) -> &'static str {
     match ty {
         Type::Any => "any",
         Type::String => "string",
@@ -131,9 +150,9 @@ fn word(ty: Type) -> &'static str {
 }
 
 /// A line a workflow.
-fn brief(catalogue: &Catalogue, output: &mut Output) -> Result<()> {
+fn brief(catalogue: &Catalogue, paint: Paint, width: Option<usize>) -> String {
     if catalogue.workflows.is_empty() {
-        return Ok(());
+        return String::new();
     }
     let heading = |text| Cell::new(text, Paint::dim);
     let mut rows = vec![vec![
@@ -161,9 +180,7 @@ fn brief(catalogue: &Catalogue, output: &mut Output) -> Result<()> {
         }
         row
     }));
-    let text = table(&rows, output.paint, output.width());
-    output.print(text)?;
-    Ok(())
+    table(&rows, paint, width)
 }
 
 /// A parameter as in a usage line: in brackets when it need not be given.
@@ -176,37 +193,37 @@ fn signature(field: &Field) -> String {
 }
 
 /// A paragraph a workflow.
-fn verbose(catalogue: &Catalogue, output: &mut Output) -> Result<()> {
-    let paint = output.paint;
+fn verbose(catalogue: &Catalogue, paint: Paint, width: Option<usize>) -> String {
+    let mut text = String::new();
     for (index, workflow) in catalogue.workflows.iter().enumerate() {
         if index > 0 {
-            output.line("")?;
+            text.push('\n');
         }
         let title = Cell::new(&workflow.entry.name, Paint::bold);
         let origin = Cell::new(&origin(&workflow.entry), Paint::dim);
-        output.print(table(&[vec![title, origin]], paint, None))?;
+        text.push_str(&table(&[vec![title, origin]], paint, None));
+        let mut below = |line: Cell| {
+            text.push_str("  ");
+            text.push_str(&table(&[vec![line]], paint, None));
+        };
         let mut rows = Vec::new();
         match &workflow.definition {
             Ok(graph) => {
                 if let Some(description) = &graph.description {
                     for line in description.lines().map(str::trim) {
-                        let line = Cell::new(line, plain);
-                        output.print(format_args!("  {}", table(&[vec![line]], paint, None)))?;
+                        below(Cell::new(line, plain));
                     }
                 }
                 rows.extend(parameters(graph).iter().map(described));
             }
-            Err(fault) => {
-                let fault = Cell::new(&format!("error: {fault}"), Paint::red);
-                output.print(format_args!("  {}", table(&[vec![fault]], paint, None)))?;
-            }
+            Err(fault) => below(Cell::new(&format!("error: {fault}"), Paint::red)),
         }
-        let width = output.width().map(|width| width.saturating_sub(4));
+        let width = width.map(|width| width.saturating_sub(4));
         for line in table(&rows, paint, width).lines() {
-            output.line(format_args!("    {line}"))?;
+            text.push_str(&format!("    {line}\n"));
         }
     }
-    Ok(())
+    text
 }
 
 fn origin(entry: &Entry) -> String {

@@ -14,6 +14,7 @@ mod output;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod shortcut;
 mod target;
 
@@ -55,6 +56,7 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
         Command::Runs(arguments) => runs::list(arguments, output),
         Command::Show(arguments) => runs::show(arguments, output),
         Command::Logs(arguments) => runs::logs(arguments, output),
+        Command::Serve(arguments) => serve::run(arguments, output),
         Command::Workflow(words) => shortcut::run(words, output),
     }
 }

@@ -107,6 +107,11 @@ pub(crate) struct Paint(bool);
 
 impl Paint {
     /// How findings are drawn to match.
+    /// No colours.
+    pub(crate) const fn none() -> Self {
+        Paint(false)
+    }
+
     pub(crate) fn style(self) -> diagnostic::Style {
         if self.0 {
             diagnostic::Style::Colour

@@ -59,10 +59,12 @@ impl Value {
     }
 
     /// A number; a whole one becomes an integer, so that every way a number can enter gives the
-    /// same value.
+    /// same value. What JSON has no number for is `null`, before it is written down and after.
     #[must_use]
     pub fn number(number: f64) -> Value {
-        if number.fract() == 0.0 && number.abs() < EXACT {
+        if !number.is_finite() {
+            Value::Null
+        } else if number.fract() == 0.0 && number.abs() < EXACT {
             Value::Int(number as i64)
         } else {
             Value::Float(number)

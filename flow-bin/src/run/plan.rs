@@ -28,34 +28,24 @@ pub(super) fn show(
     format: RunFormat,
     output: &mut Output,
 ) -> Result<Exit> {
+    match format {
+        RunFormat::Text => {}
+        RunFormat::Json => {
+            output.line(format_args!("{:#}", as_json(graph, inputs)))?;
+            return Ok(Exit::Done);
+        }
+        RunFormat::Jsonl => {
+            output.line(as_json(graph, inputs))?;
+            return Ok(Exit::Done);
+        }
+    }
     let plan = Plan {
         graph,
         inputs,
         engine: Engine::new(),
     };
     let steps = plan.steps();
-    let shown_inputs = plan.shown_inputs();
-    if format != RunFormat::Text {
-        let steps: Vec<serde_json::Value> = steps
-            .iter()
-            .map(|step| {
-                json!({
-                    "task": step.part,
-                    "id": step.node.id,
-                    "type": step.node.kind.word(),
-                    "does": step.does.text,
-                    "known": step.does.known,
-                })
-            })
-            .collect();
-        let plan = json!({"workflow": graph.name, "inputs": shown_inputs, "steps": steps});
-        if format == RunFormat::Jsonl {
-            output.line(plan)?;
-        } else {
-            output.line(format_args!("{plan:#}"))?;
-        }
-        return Ok(Exit::Done);
-    }
+    let shown_inputs = shown_inputs(graph, inputs);
     let picture = picture::ascii(graph);
     output.line(picture.trim_end())?;
     if let Some(map) = shown_inputs.as_object().filter(|map| !map.is_empty()) {
@@ -94,6 +84,43 @@ pub(super) fn show(
     output.flush()?;
     output.tell("nothing was run; what depends on results is shown as it is written");
     Ok(Exit::Done)
+}
+
+/// The plan of a run.
+pub(crate) fn as_json(graph: &Graph, inputs: &Value) -> serde_json::Value {
+    let plan = Plan {
+        graph,
+        inputs,
+        engine: Engine::new(),
+    };
+    let steps = plan.steps();
+    let steps = steps.iter().map(|step| {
+        json!({
+            "task": step.part,
+            "id": step.node.id,
+            "type": step.node.kind.word(),
+            "does": step.does.text,
+            "known": step.does.known,
+        })
+    });
+    json!({
+        "workflow": graph.name,
+        "inputs": shown_inputs(graph, inputs),
+        "steps": steps.collect::<Vec<_>>(),
+    })
+}
+
+/// The inputs of a run, without secrets.
+pub(crate) fn shown_inputs(graph: &Graph, inputs: &Value) -> serde_json::Value {
+    let mut shown = inputs.to_json();
+    let fields = graph.inputs.as_deref().unwrap_or_default();
+    for field in fields.iter().filter(|field| field.secret) {
+        let value = shown.get_mut(field.name.as_ref());
+        if let Some(value) = value.filter(|it| !it.is_null()) {
+            *value = "***".into();
+        }
+    }
+    shown
 }
 
 struct Plan<'a> {
@@ -137,20 +164,6 @@ impl<'a> Plan<'a> {
         }
         add(Some("on_error".to_owned()), &graph.on_error.body);
         steps
-    }
-
-    /// The inputs, without secrets.
-    fn shown_inputs(&self) -> serde_json::Value {
-        let mut shown = self.inputs.to_json();
-        for field in self.fields().iter().filter(|field| field.secret) {
-            if let Some(value) = shown
-                .get_mut(field.name.as_ref())
-                .filter(|it| !it.is_null())
-            {
-                *value = "***".into();
-            }
-        }
-        shown
     }
 
     fn fields(&self) -> &[Field] {

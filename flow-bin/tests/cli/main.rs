@@ -5,6 +5,7 @@
 )]
 
 mod check;
+mod crash;
 mod directories;
 mod expand;
 mod explain;
@@ -14,6 +15,7 @@ mod list;
 mod output;
 mod resume;
 mod run;
+mod secrets;
 mod shortcut;
 
 use std::fs;

@@ -453,6 +453,27 @@ pub struct FanOut {
     pub prompt: Option<Template>,
 }
 
+impl FanOut {
+    /// How many children may run at once.
+    #[must_use]
+    pub fn at_once(&self, limits: &Limits) -> usize {
+        match (self.sequential, self.max_parallel) {
+            (true, _) => 1,
+            (false, Some(most)) => most as usize,
+            (false, None) => limits.max_parallel as usize,
+        }
+    }
+
+    /// Whether agents do the children, where an agent drives the run.
+    #[must_use]
+    pub fn is_delegated(&self) -> bool {
+        match self.runner {
+            Runner::Host => false,
+            Runner::SubAgent | Runner::Agent(_) => true,
+        }
+    }
+}
+
 /// Who runs the children of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -11,10 +11,15 @@
 //! assert_eq!(faults[0].help.as_deref(), Some("did you mean `pattern`?"));
 //! ```
 
+mod agent;
 mod check;
+mod debug;
 mod error;
 mod fault;
+mod flow;
 mod key;
+mod library;
+mod memory;
 mod parameter;
 mod schema;
 mod terminal;
@@ -28,10 +33,30 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use agent::{
+    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
+    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
+    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
+    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
+    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
+    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest,
+    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+};
 pub use check::{Known, check, check_parameters, request};
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
+pub use flow::{FlowRequest, FlowResponse, ListFormat};
 pub use key::{Key, KeyCode, UnknownKey};
+pub use library::{
+    CreateWorkflowRequest, CreateWorkflowResponse, DeleteWorkflowRequest, DeleteWorkflowResponse,
+    GetWorkflowDefinitionRequest, GetWorkflowDefinitionResponse, GetWorkflowInfoRequest,
+    GetWorkflowInfoResponse, GetWorkflowSchemaRequest, GetWorkflowSchemaResponse,
+    ListWorkflowsRequest, ListWorkflowsResponse, WorkflowListing, WorkflowParameter,
+};
+pub use memory::{
+    ListMemoryKeysRequest, ListMemoryKeysResponse, LoadFromMemoryRequest, LoadFromMemoryResponse,
+    SaveToMemoryRequest, SaveToMemoryResponse,
+};
 pub use parameter::{Parameter, Shape};
 pub use terminal::{
     AwaitOutputRequest, AwaitOutputResponse, AwaitTarget, CommandStatus, ContentMode,
@@ -179,6 +204,26 @@ impl Tool {
     }
 }
 
+/// A tool and the request type that stands for it, from one declaration.
+macro_rules! tool {
+    ($tool:ident: $request:ty => $response:ty { $($field:ident: $value:expr),* $(,)? }) => {
+        pub(super) static $tool: $crate::tools::Tool = $crate::tools::Tool {
+            $($field: $value,)*
+            input: std::sync::LazyLock::new($crate::tools::Input::of::<$request>),
+            output: std::sync::LazyLock::new($crate::tools::Output::of::<$request>),
+        };
+
+        impl $crate::tools::Request for $request {
+            type Response = $response;
+
+            fn tool() -> &'static $crate::tools::Tool {
+                &$tool
+            }
+        }
+    };
+}
+use tool;
+
 static ALL: [&Tool; 8] = [
     &terminal::OPEN_TERMINAL,
     &terminal::SEND_INPUT,
@@ -190,14 +235,27 @@ static ALL: [&Tool; 8] = [
     &workflow::RUN_WORKFLOW,
 ];
 
-/// Every tool of the registry.
+/// Every tool that a workflow can call.
 pub fn all() -> &'static [&'static Tool] {
     &ALL
 }
 
-/// The tool of this name.
+/// The tool of this name that a workflow can call.
 pub fn find(name: &str) -> Option<&'static Tool> {
     all().iter().copied().find(|tool| tool.name == name)
+}
+
+/// Every tool that an MCP server offers: those of [`all`], and those that only agents call.
+pub fn served() -> impl Iterator<Item = &'static Tool> {
+    let lists: [&[&Tool]; 6] = [
+        &ALL,
+        &flow::TOOLS,
+        &library::TOOLS,
+        &memory::TOOLS,
+        &agent::TOOLS,
+        &debug::TOOLS,
+    ];
+    lists.into_iter().flatten().copied()
 }
 
 #[cfg(test)]

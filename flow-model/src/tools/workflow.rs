@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Input, Output, Request, Rule, Tool, Toolset};
+use crate::graph::{Graph, Variable};
 
 /// Runs a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +96,9 @@ pub struct RunWorkflowResponse {
     /// What happened: one entry a state with the transition taken, and one for each check of
     /// environment variables and each error.
     pub execution_log: Vec<LogEntry>,
+    /// The `log_cursor` with which `get_workflow_status` goes on with the log; null when this was
+    /// all of it.
+    pub next_log_cursor: Option<String>,
     /// All variables at the end, by name.
     pub final_variables: Map<String, Value>,
     /// The values that the workflow's return values had in the session at the end, by name.
@@ -124,6 +128,29 @@ pub struct WorkflowSignature {
     pub return_values: BTreeMap<String, ContractVariable>,
     /// What the workflow does; null when it does not say.
     pub description: Option<String>,
+}
+
+impl WorkflowSignature {
+    /// The signature of a workflow.
+    #[must_use]
+    pub fn of(graph: &Graph) -> Self {
+        let side = |variables: &[Variable]| {
+            let variables = variables.iter().map(|variable| {
+                let contract = ContractVariable {
+                    name: variable.name.to_string(),
+                    description: variable.description.as_deref().map(str::to_owned),
+                    required: variable.required,
+                };
+                (variable.name.to_string(), contract)
+            });
+            variables.collect()
+        };
+        WorkflowSignature {
+            arguments: side(&graph.arguments),
+            return_values: side(&graph.return_values),
+            description: graph.description.as_deref().map(str::to_owned),
+        }
+    }
 }
 
 /// An environment variable of a workflow's signature.
@@ -244,7 +271,7 @@ pub enum ContractSide {
     ReturnValues,
 }
 
-fn object_or_text(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn object_or_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["object", "string"]})
 }
 
@@ -256,11 +283,11 @@ fn half_an_hour() -> f64 {
     1800.0
 }
 
-fn fifty_seconds() -> f64 {
+pub(super) fn fifty_seconds() -> f64 {
     50.0
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 

@@ -70,6 +70,12 @@ impl Meter {
 
     /// Begins an evaluation on this thread.
     pub(super) fn start<'a>(instant: &'a Instant) -> Running<'a> {
+        Meter::again(instant);
+        Running { instant }
+    }
+
+    /// Begins the next of several evaluations that draw from the same moment.
+    pub(super) fn again(instant: &Instant) {
         METER.with(|meter| {
             meter.bytes.set(0);
             meter.work.set(0);
@@ -80,7 +86,6 @@ impl Meter {
             meter.seed.set(instant.seed);
             meter.draws.set(instant.draws());
         });
-        Running { instant }
     }
 
     /// Makes the variables that a text reads known to `variable(…)`.
@@ -175,14 +180,31 @@ pub(super) fn variable(name: &str) -> Result<Value, EvalError> {
     }
 }
 
-/// How much has been drawn.
-pub(super) fn drawn() -> u64 {
-    METER.with(|meter| meter.draws.get())
+/// How much an evaluation has used.
+pub(super) struct Mark {
+    bytes: u64,
+    work: u64,
+    draws: u64,
 }
 
-/// Draws again from an earlier point.
-pub(super) fn set_drawn(draws: u64) {
-    METER.with(|meter| meter.draws.set(draws));
+/// How much has been used until here.
+pub(super) fn mark() -> Mark {
+    METER.with(|meter| Mark {
+        bytes: meter.bytes.get(),
+        work: meter.work.get(),
+        draws: meter.draws.get(),
+    })
+}
+
+/// Goes on from an earlier point, as if nothing had happened since.
+pub(super) fn reset(mark: Mark) {
+    METER.with(|meter| {
+        meter.bytes.set(mark.bytes);
+        meter.work.set(mark.work);
+        meter.looked.set(mark.work);
+        meter.draws.set(mark.draws);
+        meter.exceeded.set(None);
+    });
 }
 
 /// Remembers a bound that was reached where it could not end the evaluation.

@@ -281,6 +281,47 @@ impl Engine {
         }
     }
 
+    /// The values that several rules make of their inputs. Each is evaluated and bounded as by
+    /// [`Engine::transform`]; JavaScript is entered once for all of them.
+    ///
+    /// # Errors
+    ///
+    /// Each as for [`Engine::eval_expression`].
+    pub fn transform_each(
+        &self,
+        rules: &[(&Rule, Value)],
+        context: &Context<'_>,
+    ) -> Vec<Result<Value, EvalError>> {
+        let mut entries = Vec::with_capacity(rules.len());
+        for (rule, _) in rules {
+            entries.push(match rule {
+                Rule::Transform(text) => Some(self.entry(text, Role::Transform)),
+                Rule::Body(text) => Some(self.entry(text, Role::Body)),
+                Rule::Value(_) => None,
+            });
+        }
+        let mut scripts = Vec::with_capacity(rules.len());
+        for ((_, input), entry) in rules.iter().zip(&entries) {
+            if let Some(Ok(Program::Js(program))) = entry.as_ref().map(|entry| &entry.program) {
+                scripts.push((program, input.clone()));
+            }
+        }
+        let mut values = js::transforms(&scripts, context).into_iter();
+        let mut results = Vec::with_capacity(rules.len());
+        for ((rule, input), entry) in rules.iter().zip(&entries) {
+            let script = matches!(
+                entry.as_ref().map(|entry| &entry.program),
+                Some(Ok(Program::Js(_)))
+            );
+            let value = if script { values.next() } else { None };
+            results.push(match value {
+                Some(value) => value,
+                None => self.transform(rule, input, &context.at(&context.instant.clone())),
+            });
+        }
+        results
+    }
+
     /// Whether a JavaScript expression over `output` holds.
     ///
     /// # Errors
@@ -343,6 +384,13 @@ impl Engine {
         role: Role,
         run: impl FnOnce(&Program) -> Result<T, EvalError>,
     ) -> Result<T, EvalError> {
+        match &self.entry(text, role).program {
+            Ok(program) => run(program),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn entry(&self, text: &str, role: Role) -> Arc<Entry> {
         let key = Key {
             address: text.as_ptr() as usize,
             length: text.len(),
@@ -355,7 +403,7 @@ impl Engine {
             .get(&key)
             .filter(|entry| entry.text == text)
             .cloned();
-        let entry = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let entry = Arc::new(Entry {
                 text: text.to_owned(),
                 program: Program::compile(text, role),
@@ -369,11 +417,7 @@ impl Engine {
             }
             programs.insert(key, entry.clone());
             entry
-        });
-        match &entry.program {
-            Ok(program) => run(program),
-            Err(error) => Err(error.clone()),
-        }
+        })
     }
 }
 

@@ -137,6 +137,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The same at another moment.
+    pub(super) fn at(self, instant: &'a Instant) -> Self {
+        Context { instant, ..self }
+    }
+
     /// The same with other names before those of the scope.
     #[must_use]
     pub fn with(self, extra: &'a [(&'a str, Value)]) -> Self {

@@ -76,6 +76,32 @@ impl Driven {
 }
 
 impl Host {
+    /// The run, if it is driven in the background here.
+    #[must_use]
+    pub fn driven(&self, run: RunId) -> Option<Driven> {
+        let runs = self.inner.background.runs();
+        runs.get(&run).map(|entry| entry.driven.clone())
+    }
+
+    /// Returns when nothing is driven in the background any more; [`Host::interrupt`] brings that
+    /// about.
+    pub async fn settled(&self) {
+        loop {
+            let next = self
+                .inner
+                .background
+                .runs()
+                .values()
+                .next()
+                .map(|entry| entry.driven.clone());
+            let Some(driven) = next else {
+                return;
+            };
+            // Whoever drives it also takes it off the list.
+            driven.end().await;
+        }
+    }
+
     /// Drives a run in the background, if that is not done already, as [`Host::drive`] would: to
     /// its end, or until it waits for somebody. What is recorded here meanwhile is not missed.
     ///

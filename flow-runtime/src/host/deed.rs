@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
+use super::secrets::{Prepared, foreign};
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall};
 use crate::journal::{self, Hash, RunId};
@@ -18,16 +19,35 @@ impl Host {
         run: RunId,
         action: &Action,
         directory: &Path,
+        agent_driven: bool,
     ) -> Option<Happening> {
         let timed_out = || Happening::TimedOut {
             action: action.id,
             result: Value::Null,
         };
-        let work = self.deed(run, action, directory);
+        let asked = now();
+        let prepared = match self.prepared(run, action).await {
+            Prepared::Ready(prepared) => prepared,
+            Prepared::Missing => return None,
+            Prepared::Failed(error) => {
+                return Some(Happening::Failed {
+                    action: action.id,
+                    error,
+                    result: Value::Null,
+                });
+            }
+        };
+        // Asking for a secret is not part of the action.
+        let late = now().saturating_sub(asked);
+        let own = matches!(action.what, Deed::Call { .. });
+        let work = async {
+            let happening = self.deed(run, &prepared, directory, agent_driven).await;
+            happening.map(|it| if own { it } else { foreign(it) })
+        };
         let Some(deadline) = action.deadline else {
             return work.await;
         };
-        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        let left = Duration::from_millis((deadline + late).saturating_sub(now()));
         if left.is_zero() {
             return Some(timed_out());
         }
@@ -37,7 +57,13 @@ impl Host {
         }
     }
 
-    async fn deed(&self, run: RunId, action: &Action, base: &Path) -> Option<Happening> {
+    async fn deed(
+        &self,
+        run: RunId,
+        action: &Action,
+        base: &Path,
+        agent_driven: bool,
+    ) -> Option<Happening> {
         let id = action.id;
         let options = &self.inner.options;
         let failed = |error: Failure| Happening::Failed {
@@ -66,6 +92,7 @@ impl Host {
                     env,
                     directory,
                     started_at: now(),
+                    scrubber: self.inner.vault.scrubber(&run.to_string()),
                 };
                 Some(match shell.run().await {
                     Ended::Exited(result) => Happening::Completed { action: id, result },
@@ -120,7 +147,7 @@ impl Host {
                 let instructions = prompt.clone().unwrap_or_else(standard);
                 self.delegate(run, action, &instructions, base).await
             }
-            Deed::Call { .. } => self.call(run, action).await,
+            Deed::Call { .. } => self.call(run, action, agent_driven).await,
         }
     }
 
@@ -184,6 +211,7 @@ impl Host {
             env: &[],
             directory: base.to_owned(),
             started_at: now(),
+            scrubber: self.inner.vault.scrubber(&run.to_string()),
         };
         let failed = |error: Failure| Happening::Failed {
             action: action.id,
@@ -225,7 +253,7 @@ impl Host {
 
     /// Runs another workflow. Its id follows from the call's key, so that a repeated call finds the
     /// run it began. `None` when that run waits for somebody, or was told to stop.
-    async fn call(&self, run: RunId, action: &Action) -> Option<Happening> {
+    async fn call(&self, run: RunId, action: &Action, agent_driven: bool) -> Option<Happening> {
         let failed = |message: String, result: Value| {
             Some(Happening::Failed {
                 action: action.id,
@@ -247,10 +275,7 @@ impl Host {
         else {
             return failed("this is no call".to_owned(), Value::Null);
         };
-        let digest = Hash::of(action.key.as_bytes());
-        let mut seed = [0; 16];
-        seed.copy_from_slice(&digest.0[..16]);
-        let child = RunId::new(run.at_millis(), u128::from_le_bytes(seed));
+        let child = called(run, action);
         if self.journal().run(child).is_err() {
             let found = match (workflow, definition) {
                 (Some(name), _) => self.inner.options.workflows.find(name),
@@ -267,12 +292,13 @@ impl Host {
                 max_steps: *max_states,
                 parent: Some((run, *depth)),
                 id: Some(child),
+                agent_driven,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);
             }
         }
-        let driven = Box::pin(self.drive(child)).await;
+        let driven = Box::pin(self.drive_unmasked(child)).await;
         let report = match driven {
             Ok(report) => report,
             Err(Error::Journal(journal::Error::Held { .. })) => return None,
@@ -320,4 +346,12 @@ impl Host {
             )
         }
     }
+}
+
+/// The run that a call begins. It follows from the call's key.
+pub(super) fn called(run: RunId, call: &Action) -> RunId {
+    let digest = Hash::of(call.key.as_bytes());
+    let mut seed = [0; 16];
+    seed.copy_from_slice(&digest.0[..16]);
+    RunId::new(run.at_millis(), u128::from_le_bytes(seed))
 }

@@ -9,26 +9,36 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::secrets::masked_effect;
 use crate::journal::{self, Append, RunId, RunUpdate};
-use crate::run::{Action, ActionId, Effect, Event, Happening, Place, Run, Status};
+use crate::run::{
+    Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+};
+use crate::secret;
 use crate::value::Value;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
+/// Steps that the list of runs names for one run.
+const NAMES: usize = 8;
 /// How often a host looks whether somebody else has written to its run.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// One run while it is driven.
 pub(super) struct Driver {
-    host: Host,
-    id: RunId,
+    pub(super) host: Host,
+    pub(super) id: RunId,
     pub(super) run: Run,
     last: u64,
+    /// Whether the list of runs says that it waits.
+    listed_waiting: bool,
     since_snapshot: u64,
-    last_at: u64,
+    bytes_since_snapshot: usize,
+    snapshot_bytes: usize,
+    pub(super) last_at: u64,
     tasks: HashMap<ActionId, JoinHandle<()>>,
     /// Actions that nobody here can answer.
-    parked: HashSet<ActionId>,
+    pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
     unseen: Vec<Effect>,
     /// Where its commands run.
@@ -46,7 +56,8 @@ enum Turn {
     Stop,
 }
 
-enum Message {
+/// What came of something under way.
+pub(super) enum Message {
     Happened(Happening),
     /// Nobody is there to answer this.
     Parked(ActionId),
@@ -65,20 +76,16 @@ impl Driver {
         let loaded = host.journal().load(id)?;
         let program = host.program(loaded.run.definition)?;
         let last = loaded.last();
-        let unreadable = |error: serde_json::Error| Error::Unreadable(error.to_string());
-        let mut run = match &loaded.snapshot {
-            Some(snapshot) => {
-                let data = serde_json::from_slice(&snapshot.body).map_err(unreadable)?;
-                Run::restore(program, data)
-            }
-            None => Run::new(program),
-        };
+        let mut run = restored(program, loaded.snapshot.as_ref())?;
         let mut last_at = 0;
         let mut unseen = Vec::new();
         for event in &loaded.events {
-            let event: Event = serde_json::from_slice(&event.body).map_err(unreadable)?;
+            let event = read(event)?;
             last_at = event.at;
             unseen = run.apply(&event)?;
+        }
+        if let Some(data) = run.data() {
+            host.learn(&data.start);
         }
         let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
         let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);
@@ -89,7 +96,10 @@ impl Driver {
             id,
             run,
             last,
+            listed_waiting: loaded.run.status == journal::Status::Waiting,
             since_snapshot: loaded.events.len() as u64,
+            bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
+            snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
             last_at,
             tasks: HashMap::new(),
             parked: HashSet::new(),
@@ -100,14 +110,20 @@ impl Driver {
         })
     }
 
-    pub(super) async fn drive(&mut self) -> Result<Report, Error> {
-        let mut stop = self.host.inner.stop.subscribe();
+    /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
+    pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
             if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
                 self.act(effect);
             }
         }
+        is_fresh
+    }
+
+    /// Begins what the run wants here.
+    fn take_over(&mut self) {
+        let is_fresh = self.show_unseen();
         for effect in self.run.taken_over(now()) {
             if let Effect::Act(action) = &effect
                 && !is_fresh
@@ -118,13 +134,37 @@ impl Driver {
             }
             self.act(effect);
         }
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    }
+
+    /// Begins what the run wants and nobody here does.
+    pub(super) fn begin_missing(&mut self) {
+        for effect in self.run.taken_over(now()) {
+            let begun = match &effect {
+                Effect::Act(action) => {
+                    self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
+                }
+                Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
+                Effect::Yield
+                | Effect::Stop(_)
+                | Effect::Entered(_)
+                | Effect::Left { .. }
+                | Effect::Finish(_) => false,
+            };
+            if !begun {
+                self.act(effect);
+            }
+        }
+    }
+
+    pub(super) async fn drive(&mut self) -> Result<Report, Error> {
+        let mut stop = self.host.inner.stop.subscribe();
+        self.take_over();
+        let mut look = look();
         loop {
             if self.run.status() != Status::Running {
                 return Ok(self.report(None));
             }
-            if !self.is_busy() && self.inbox.is_empty() {
+            if !self.is_going() {
                 // Everything under way waits for somebody.
                 self.note_waiting().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
@@ -137,11 +177,7 @@ impl Driver {
                 _ = look.tick() => Turn::Look,
             };
             match turn {
-                Turn::Message(Some(Message::Happened(happening))) => self.happen(happening).await?,
-                Turn::Message(Some(Message::Parked(action))) => {
-                    self.tasks.remove(&action);
-                    self.parked.insert(action);
-                }
+                Turn::Message(Some(message)) => self.take(message).await?,
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
@@ -150,6 +186,28 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// What has come of something under way. Nothing is lost when this is not waited for.
+    pub(super) async fn next(&mut self) -> Option<Message> {
+        self.inbox.recv().await
+    }
+
+    /// Takes in what came of something under way.
+    pub(super) async fn take(&mut self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Happened(happening) => self.happen(happening).await,
+            Message::Parked(action) => {
+                self.tasks.remove(&action);
+                self.parked.insert(action);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether something here goes on, or has come to an end that was not taken in.
+    pub(super) fn is_going(&self) -> bool {
+        self.is_busy() || !self.inbox.is_empty()
     }
 
     /// Whether something here goes on. The clock of `limits.timeout` alone does not count while
@@ -193,102 +251,182 @@ impl Driver {
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
         let at = now().max(self.last_at);
+        let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
-        let before = self.run.data().cloned();
         let effects = self.run.apply(&event)?;
-        let mut append =
-            Append::after(self.id, self.last).event(at, kind(&event.what), body(&event)?);
-        append = append.update(self.update(at));
-        let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY;
-        if snapshot && let Some(data) = self.run.data() {
-            let bytes = serde_json::to_vec(data).map_err(|e| Error::Unreadable(e.to_string()))?;
-            append = append.snapshot(bytes);
-        }
-        match self.host.journal().submit(append).await {
-            Ok(last) => {
-                self.last = last;
-                self.last_at = at;
-                self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
-                Ok(effects)
-            }
+        match self.write(&event, &effects).await {
+            Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
-                let program = Arc::clone(self.run.program());
-                self.run = match before {
-                    Some(data) => Run::restore(program, data),
-                    None => Run::new(program),
-                };
-                Err(error.into())
+                self.go_back()?;
+                Err(error)
             }
         }
     }
 
+    /// Records an event that has been applied.
+    async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
+        let body = body(event)?;
+        self.bytes_since_snapshot += body.len();
+        let waits = self.waits_after(&event.what, effects);
+        let mut append = Append::after(self.id, self.last)
+            .event(event.at, kind(&event.what), body)
+            .update(self.update(event.at, waits));
+        // A large run is written down less often, so that a long one costs what its events do.
+        let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
+            && self.bytes_since_snapshot >= self.snapshot_bytes;
+        if snapshot && let Some(data) = self.run.data() {
+            let bytes = serde_json::to_vec(data).map_err(|e| Error::Unreadable(e.to_string()))?;
+            self.snapshot_bytes = bytes.len();
+            append = append.snapshot(bytes);
+        }
+        self.last = self.host.journal().submit(append).await?;
+        self.last_at = event.at;
+        self.listed_waiting = waits;
+        self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
+        if snapshot {
+            self.bytes_since_snapshot = 0;
+        }
+        Ok(())
+    }
+
+    /// The run as it was after the last event that was recorded from here.
+    fn go_back(&mut self) -> Result<(), Error> {
+        let loaded = self.host.journal().load(self.id)?;
+        let snapshot = loaded.snapshot.filter(|snapshot| snapshot.seq <= self.last);
+        let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq) + 1;
+        let mut run = restored(Arc::clone(self.run.program()), snapshot.as_ref())?;
+        let events = self.host.journal();
+        for event in events.events(self.id, from..=self.last, usize::MAX)? {
+            run.apply(&read(&event)?)?;
+        }
+        self.run = run;
+        Ok(())
+    }
+
     /// What the list of runs says of this one.
-    fn update(&self, at: u64) -> RunUpdate {
+    fn update(&self, at: u64, waits: bool) -> RunUpdate {
         let update = RunUpdate::at(at);
         let Some(data) = self.run.data() else {
             return update;
         };
         match data.status {
+            Status::Running if waits => update
+                .status(journal::Status::Waiting)
+                .pending(Some(self.pending_names()))
+                .error(None),
             Status::Running => update
                 .status(journal::Status::Running)
                 .pending(None)
                 .error(None),
             Status::Completed => update
                 .status(journal::Status::Completed)
-                .output(serde_json::to_vec(&data.output).unwrap_or_default()),
-            Status::Failed => update
-                .status(journal::Status::Failed)
-                .error(data.error.as_ref().map(|error| error.message.clone())),
+                .output(serde_json::to_vec(&secret::mask_value(&data.output)).unwrap_or_default()),
+            Status::Failed => {
+                let error = data.error.as_ref();
+                let error = error.map(|error| secret::mask(&error.message).into_owned());
+                update.status(journal::Status::Failed).error(error)
+            }
             Status::Cancelled => update.status(journal::Status::Cancelled),
         }
     }
 
+    /// Whether a run that an agent drives waits for the agent alone after an event.
+    fn waits_after(&self, what: &Happening, effects: &[Effect]) -> bool {
+        let ended = match what {
+            Happening::Completed { action, .. }
+            | Happening::Failed { action, .. }
+            | Happening::TimedOut { action, .. }
+            | Happening::Declined { action, .. } => Some(action),
+            Happening::Woke { timer } => Some(timer),
+            _ => None,
+        };
+        let idle = self.tasks.keys().all(|task| Some(task) == ended);
+        self.run.is_agent_driven() && idle && effects.iter().all(|effect| self.is_quiet(effect))
+    }
+
+    /// Whether nothing goes on here because of an effect.
+    pub(super) fn is_quiet(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Act(action) => self.run.is_agent_driven() && action.what.is_for_agent(),
+            Effect::Sleep { .. } | Effect::Yield => false,
+            Effect::Stop(_) | Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_) => true,
+        }
+    }
+
+    /// The steps that wait for somebody, as the list of runs shows them.
+    fn pending_names(&self) -> String {
+        let found = self.run.handouts(Part::Main);
+        let steps = found.steps.iter().map(|step| match step {
+            Handout::Action(action) => action.node.as_str(),
+            Handout::Tasks(tasks) => &tasks.node.id,
+        });
+        let tasks = found.under_way.iter().map(|tasks| &*tasks.node.id);
+        let mut names: Vec<&str> = steps.chain(tasks).take(NAMES + 1).collect();
+        if names.len() > NAMES {
+            names[NAMES] = "…";
+        }
+        names.join(", ")
+    }
+
+    /// Whether the list of runs does not say yet that the run waits.
+    pub(super) fn is_unnoticed(&self) -> bool {
+        !self.listed_waiting && self.run.status() == Status::Running
+    }
+
     /// Marks the run as waiting: nothing here can go on.
-    async fn note_waiting(&mut self) -> Result<(), Error> {
-        let pending = self.run.pending();
-        let steps: Vec<&str> = pending
-            .iter()
-            .filter_map(|effect| match effect {
-                Effect::Act(action) => Some(action.node.as_str()),
-                _ => None,
-            })
-            .collect();
+    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
+        }
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
-            .pending(Some(steps.join(", ")));
+            .pending(Some(waits_for));
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
-            Ok(_) | Err(journal::Error::Fenced { .. }) => Ok(()),
+            Ok(_) => {
+                self.listed_waiting = true;
+                Ok(())
+            }
+            Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Takes in what others have written to this run.
-    fn catch_up(&mut self) -> Result<(), Error> {
+    pub(super) fn catch_up(&mut self) -> Result<(), Error> {
+        self.read_on(Self::act)
+    }
+
+    /// Takes in what others have written to this run, and what they want because of it. Gives
+    /// whether there was any.
+    pub(super) fn read_on(&mut self, mut act: impl FnMut(&mut Self, Effect)) -> Result<(), Error> {
         let others = self
             .host
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
         for event in others {
             self.last = event.seq;
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
+            let event = read(&event)?;
             self.last_at = event.at;
             for effect in self.run.apply(&event)? {
-                self.act(effect);
+                act(self, effect);
             }
         }
         Ok(())
     }
 
     /// Does what a run wants.
-    fn act(&mut self, effect: Effect) {
+    pub(super) fn act(&mut self, effect: Effect) {
         let options = &self.host.inner.options;
         options
             .watch
-            .effect(self.id, self.run.program().graph(), &effect);
+            .effect(self.id, self.run.program().graph(), &masked_effect(&effect));
         match effect {
+            Effect::Act(action) if self.run.is_agent_driven() && action.what.is_for_agent() => {
+                self.parked.insert(action.id);
+            }
             Effect::Act(action) => self.begin(action),
             Effect::Sleep { timer, until } => {
                 let happened = self.happened.clone();
@@ -314,15 +452,17 @@ impl Driver {
         }
     }
 
-    fn begin(&mut self, action: Action) {
+    pub(super) fn begin(&mut self, action: Action) {
         let host = self.host.clone();
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
+        self.parked.remove(&id);
         let directory = Arc::clone(&self.directory);
+        let agent_driven = self.run.is_agent_driven();
         self.tasks.insert(
             id,
             tokio::spawn(async move {
-                let message = match host.perform(run, &action, &directory).await {
+                let message = match host.perform(run, &action, &directory, agent_driven).await {
                     Some(happening) => Message::Happened(happening),
                     None => Message::Parked(id),
                 };
@@ -356,6 +496,7 @@ impl Driver {
                 error: None,
                 elapsed_ms: 0,
                 pending: Vec::new(),
+                missing_secrets: Vec::new(),
             };
         };
         let pending = self
@@ -388,6 +529,27 @@ impl Driver {
             error: data.error.clone(),
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
+            missing_secrets: self.host.inner.vault.missing(self.id),
         }
     }
+}
+
+/// Ticks when a host is to look whether somebody else has written to its run.
+pub(super) fn look() -> tokio::time::Interval {
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    look
+}
+
+fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Result<Run, Error> {
+    let Some(snapshot) = snapshot else {
+        return Ok(Run::new(program));
+    };
+    let data = serde_json::from_slice(&snapshot.body);
+    let data = data.map_err(|error| Error::Unreadable(error.to_string()))?;
+    Ok(Run::restore(program, data))
+}
+
+fn read(event: &journal::Event) -> Result<Event, Error> {
+    serde_json::from_slice(&event.body).map_err(|error| Error::Unreadable(error.to_string()))
 }

@@ -233,6 +233,20 @@ impl Journal {
         })
     }
 
+    /// What the runs of one workflow amount to; `None` when it was never run.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the file.
+    pub fn tally(&self, workflow: &str) -> Result<Option<Tally>, Error> {
+        self.read(|connection| {
+            let find = "SELECT name, run_count, success_count, last_run FROM workflows
+                        WHERE name = ?1";
+            let mut statement = connection.prepare_cached(find)?;
+            statement.query_row([workflow], tally).optional()
+        })
+    }
+
     /// What the runs of each workflow amount to, by name.
     ///
     /// # Errors
@@ -243,17 +257,19 @@ impl Journal {
             let find = "SELECT name, run_count, success_count, last_run FROM workflows
                         ORDER BY name";
             let mut statement = connection.prepare_cached(find)?;
-            let rows = statement.query_map([], |row| {
-                Ok(Tally {
-                    workflow: row.get(0)?,
-                    run_count: row.get(1)?,
-                    success_count: row.get(2)?,
-                    last_run: row.get(3)?,
-                })
-            })?;
+            let rows = statement.query_map([], tally)?;
             rows.collect()
         })
     }
+}
+
+fn tally(row: &Row<'_>) -> rusqlite::Result<Tally> {
+    Ok(Tally {
+        workflow: row.get(0)?,
+        run_count: row.get(1)?,
+        success_count: row.get(2)?,
+        last_run: row.get(3)?,
+    })
 }
 
 /// The newest runs of a listing that have one status.

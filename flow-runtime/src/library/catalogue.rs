@@ -75,7 +75,7 @@ impl Library {
         Catalogue {
             workflows: workflows(listing.entries)
                 .map(|entry| Workflow {
-                    definition: self.definition(&entry),
+                    definition: self.read(&entry),
                     entry,
                 })
                 .collect(),
@@ -84,7 +84,7 @@ impl Library {
         }
     }
 
-    fn definition(&self, entry: &Entry) -> Result<Box<Graph>, Fault> {
+    pub(super) fn read(&self, entry: &Entry) -> Result<Box<Graph>, Fault> {
         let compiled = self
             .compile(entry)
             .map_err(|error| Fault::Unreadable(error.to_string()))?;

@@ -8,6 +8,10 @@
 //! in a project is followed only to a file inside the project, since whoever wrote the project made
 //! the link; one in the user's own directory is followed anywhere.
 //!
+//! [`Library::create`], [`Library::save_for_reuse`] and [`Library::delete`] change what the project
+//! has. A workflow is its file and nothing else: there is no index that could disagree with it, and
+//! how often it ran is the [journal](crate::journal)'s to say.
+//!
 //! ```
 //! use flow_runtime::library::Library;
 //!
@@ -17,13 +21,18 @@
 //! assert!(catalogue.workflows[0].definition.is_ok());
 //! ```
 
+mod atomic;
+mod card;
 mod catalogue;
+mod content;
 mod error;
 mod file_loader;
+mod original;
 mod project;
 mod read;
 mod role;
 mod shelf;
+mod store;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,13 +43,18 @@ use flow_model::loader::{Loader, Lookup};
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 
+pub use card::Card;
 pub use catalogue::{Catalogue, Fault, Workflow};
 pub use error::Error;
 pub use file_loader::FileLoader;
+pub use original::{Import, Original};
+pub(crate) use project::root_around;
 pub use project::{Project, user_directory};
 pub use read::{Bytes, read};
 pub use role::Role;
 use shelf::Shelf;
+use store::Store;
+pub use store::{Created, Definition, Deleted, Saved, StoreError};
 
 /// The endings of a definition's file, in the order in which they are tried.
 pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -118,6 +132,7 @@ pub struct Library {
     project: Option<Project>,
     shelves: Vec<Shelf>,
     builtins: BTreeMap<String, Cow<'static, str>>,
+    store: Option<Store>,
 }
 
 /// What stands in a library, by name.
@@ -151,16 +166,19 @@ impl Library {
         Library::default()
     }
 
-    /// The project around a directory, and the user's directory as the environment has it.
+    /// The project around a directory, and the user's directory as the environment has it. Without
+    /// a project, definitions are stored in `.flow/workflows` of the repository around the
+    /// directory, or of the directory itself, which becomes a project by it.
     ///
     /// # Errors
     ///
     /// [`Error::Settings`] when the project's `flow.toml` cannot be read.
     pub fn around(directory: &Path) -> Result<Self, Error> {
         let mut library = Library::empty();
-        if let Some(project) = Project::around(directory)? {
-            library = library.with_project(project);
-        }
+        library = match Project::around(directory)? {
+            Some(project) => library.with_project(project),
+            None => library.with_store(project::future_root(directory)),
+        };
         if let Some(directory) = user_directory() {
             library = library.with_directory(Place::User, directory.join("workflows"));
         }
@@ -177,7 +195,26 @@ impl Library {
                 boundary: Some(project.root().to_owned()),
             });
         }
+        self.store = Some(Store {
+            directory: project::workflows(project.root()),
+            root: project.root().to_owned(),
+        });
         self.project = Some(project);
+        self.sorted()
+    }
+
+    /// Stores in a directory that becomes a project when the first definition is stored.
+    fn with_store(mut self, root: &Path) -> Self {
+        let directory = project::workflows(root);
+        self.shelves.push(Shelf {
+            place: Place::Project,
+            directory: directory.clone(),
+            boundary: Some(root.to_owned()),
+        });
+        self.store = Some(Store {
+            directory,
+            root: root.to_owned(),
+        });
         self.sorted()
     }
 

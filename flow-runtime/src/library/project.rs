@@ -43,7 +43,7 @@ impl Project {
         if !has_settings && !root.join(MARK).is_dir() {
             return Ok(None);
         }
-        let mut directories = vec![root.join(MARK).join("workflows")];
+        let mut directories = vec![workflows(root)];
         if has_settings {
             for directory in listed(&settings)? {
                 directories.push(root.join(directory));
@@ -66,6 +66,28 @@ impl Project {
     pub fn directories(&self) -> &[PathBuf] {
         &self.directories
     }
+}
+
+/// Where the workflows of a project are by custom.
+pub(crate) fn workflows(root: &Path) -> PathBuf {
+    root.join(MARK).join("workflows")
+}
+
+/// The root of the project or repository around a directory, else the directory.
+pub(crate) fn root_around(directory: &Path) -> &Path {
+    let mut above = directory.ancestors();
+    above
+        .find(|outer| is_root(outer))
+        .unwrap_or_else(|| future_root(directory))
+}
+
+/// What would become a project if a directory without one stored something: the repository around
+/// it, else itself.
+pub(crate) fn future_root(directory: &Path) -> &Path {
+    let mut above = directory.ancestors();
+    above
+        .find(|outer| outer.join(".git").exists())
+        .unwrap_or(directory)
 }
 
 /// Whether a directory is a project's root, whatever its settings say.

@@ -8,6 +8,8 @@ use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
+use super::time::after;
+use crate::secret::{self, Piece};
 use crate::value::Value;
 
 /// Actions that may be under way at once; further ones wait for their turn.
@@ -29,6 +31,7 @@ impl<'r> Machine<'r> {
                 for (name, value) in shell.env.iter() {
                     env.push((name.to_string(), self.text(id, node, value)?));
                 }
+                let command = named_secrets(command, &mut env);
                 Ok(Deed::Shell {
                     command,
                     env,
@@ -191,28 +194,20 @@ impl<'r> Machine<'r> {
 
     pub(super) fn action(&mut self, id: FrameId, node: &Node, deed: Deed) -> Action {
         let action = self.next_action();
-        let timeout = node.timeout.or(match &deed {
-            Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
-            Deed::Tool { tool, .. } => {
-                let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
-                (!own).then_some(DEFAULT_TIMEOUT)
-            }
-            Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
-            Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
-        });
         Action {
             id: action,
             key: format!("{}-{}", self.data.start.run, action.0),
             frame: id,
             node: node.id.to_string(),
             attempt: 1,
-            deadline: timeout.map(|seconds| self.at + (seconds * 1000.0) as u64),
+            deadline: seconds_for(node, &deed).map(|seconds| after(self.at, seconds)),
             what: deed,
         }
     }
 
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
+        self.remember_first(id, node, action.id);
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);
@@ -241,7 +236,7 @@ impl<'r> Machine<'r> {
                 let mut action = action.clone();
                 // The time in line is not the action's.
                 let late = self.at.saturating_sub(step.since);
-                action.deadline = action.deadline.map(|deadline| deadline + late);
+                action.deadline = action.deadline.map(|it| it.saturating_add(late));
                 step.waits = Waits::Action(action.clone());
                 step.since = self.at;
                 self.data.under_way += 1;
@@ -249,6 +244,45 @@ impl<'r> Machine<'r> {
             }
         }
     }
+}
+
+/// A command with numbered variables for the secrets in it, which the environment then has.
+fn named_secrets(command: String, env: &mut Vec<(String, String)>) -> String {
+    if !secret::concerns(&command) {
+        return command;
+    }
+    let mut named = String::with_capacity(command.len());
+    let mut known: Vec<&str> = Vec::new();
+    for piece in secret::pieces(&command) {
+        match piece {
+            Piece::Text(text) => named.push_str(text),
+            Piece::Broken => {}
+            Piece::Secret(place) => {
+                let at = known.iter().position(|text| *text == place.text);
+                let at = at.unwrap_or_else(|| {
+                    known.push(place.text);
+                    known.len() - 1
+                });
+                named.push_str(&format!("FLOW_SECRET_{}", at + 1));
+            }
+        }
+    }
+    let secrets = known.into_iter().enumerate();
+    env.extend(secrets.map(|(at, text)| (format!("FLOW_SECRET_{}", at + 1), text.to_owned())));
+    named
+}
+
+/// How long an attempt may take.
+pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
+    node.timeout.or(match deed {
+        Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
+        Deed::Tool { tool, .. } => {
+            let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
+            (!own).then_some(DEFAULT_TIMEOUT)
+        }
+        Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
+        Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
+    })
 }
 
 /// What a command's result means: its value by format, or why it failed.

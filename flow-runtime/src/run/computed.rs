@@ -1,13 +1,14 @@
 //! Derived state: recomputed when what it is made from changes, and only then.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use flow_model::graph::{Computed, Dependency, Graph, OnComputeError, Text};
+use flow_model::expression::{self, Read};
+use flow_model::graph::{Computed, Dependency, Graph, OnComputeError, Rule, Template, Text, Tier};
 use serde::{Deserialize, Serialize};
 
-use super::data::Data;
 use super::event::{Failure, FailureKind};
+use super::machine::Machine;
+use super::observe::Transformation;
 use super::view::{Evaluator, Field, View};
 use crate::value::Value;
 
@@ -24,38 +25,62 @@ pub enum Cell {
     Failed(String),
 }
 
-/// Computed fields by name, and which of them depend on which field.
+/// Which computed fields follow which field, and in which order they can be made.
 #[derive(Debug, Default)]
 pub(super) struct Dependents {
-    dependents: HashMap<Text, Vec<usize>>,
     index: HashMap<Text, usize>,
+    /// The computed fields made from a field of that name, when it is written.
+    written: HashMap<Text, Vec<usize>>,
+    /// The computed fields made from each computed field.
+    followers: Vec<Vec<usize>>,
+    /// Fields of one level do not depend on each other, only on lower levels. What looks at all of
+    /// the state has an odd level to itself.
+    levels: Vec<u32>,
 }
 
 impl Dependents {
     /// The dependents of every field of a graph.
     #[must_use]
     pub(super) fn of(graph: &Graph) -> Self {
-        let mut all: HashMap<Text, Vec<usize>> = HashMap::new();
+        let count = graph.computed.len();
+        let names = graph.computed.iter().enumerate();
+        let mut all = Dependents {
+            index: names.map(|(at, field)| (field.name.clone(), at)).collect(),
+            written: HashMap::new(),
+            followers: vec![Vec::new(); count],
+            levels: Vec::with_capacity(count),
+        };
+        let mut highest = 0;
         for (index, field) in graph.computed.iter().enumerate() {
+            let mut level = 0;
             for dependency in field.from.iter().chain(field.reads.iter()) {
                 let Some(name) = dependency.path.first() else {
                     continue;
                 };
-                let dependents = all.entry(name.clone()).or_default();
-                if dependents.last() != Some(&index) {
-                    dependents.push(index);
+                let made_from = match dependency.tier {
+                    None | Some(Tier::Computed) => all.index.get(name).copied(),
+                    Some(Tier::Raw | Tier::State) => None,
+                };
+                if let Some(made_from) = made_from.filter(|made_from| *made_from < index) {
+                    level = level.max(all.levels[made_from] + 1);
+                    push_once(&mut all.followers[made_from], index);
                 }
+                push_once(all.written.entry(name.clone()).or_default(), index);
             }
+            // What looks at all of the state comes after everything listed before it.
+            let level = if reads_everything(&field.rule) {
+                highest | 1
+            } else {
+                level.next_multiple_of(2)
+            };
+            highest = highest.max(level + 1);
+            all.levels.push(level);
         }
-        let names = graph.computed.iter().enumerate();
-        Dependents {
-            dependents: all,
-            index: names.map(|(at, field)| (field.name.clone(), at)).collect(),
-        }
+        all
     }
 
-    fn get(&self, name: &str) -> &[usize] {
-        self.dependents.get(name).map_or(&[], Vec::as_slice)
+    fn written(&self, name: &str) -> &[usize] {
+        self.written.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The place of a computed field in the graph's order.
@@ -64,113 +89,222 @@ impl Dependents {
     }
 }
 
-/// The moment in which fields are recomputed.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    /// Milliseconds since 1970.
-    pub(super) at: u64,
-    /// What random values are made from.
-    pub(super) seed: u64,
+fn push_once(list: &mut Vec<usize>, index: usize) {
+    if list.last() != Some(&index) {
+        list.push(index);
+    }
 }
 
-/// Recomputes what depends on the changed fields; every field when `changed` is `None`.
-///
-/// Graphs list computed fields in dependency order, so an index is a rank: taking the smallest
-/// first computes each field at most once, after everything it is made from.
-pub(super) fn recompute(
-    graph: &Graph,
-    dependents: &Dependents,
-    evaluator: &dyn Evaluator,
-    data: &mut Data,
-    changed: Option<&[&str]>,
-    moment: Moment,
-) {
-    let mut queue: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
-    let mut queued = vec![false; graph.computed.len()];
-    let mut add = |queue: &mut BinaryHeap<Reverse<usize>>, index: usize| {
-        if !std::mem::replace(&mut queued[index], true) {
-            queue.push(Reverse(index));
-        }
+/// Whether a rule looks at a whole view of the state, so that its text does not say which fields
+/// it reads.
+fn reads_everything(rule: &Rule) -> bool {
+    let views = ["state", "this", "raw", "computed"];
+    let mentions = |text: &str| views.iter().any(|view| text.contains(view));
+    let whole = |reads: &[Read]| {
+        let mut reads = reads.iter();
+        reads.any(|read| matches!(&*read.path, [only] if views.contains(&only.as_str())))
     };
-    match changed {
-        None => (0..graph.computed.len()).for_each(|index| add(&mut queue, index)),
-        Some(names) => {
-            for name in names {
-                for index in dependents.get(name) {
-                    add(&mut queue, *index);
+    match rule {
+        Rule::Transform(text) | Rule::Body(text) => {
+            mentions(text) && whole(&expression::transform(text).analysis.reads)
+        }
+        Rule::Value(Template::Expression(value)) => {
+            let text = &value.source;
+            mentions(text) && whole(&expression::expression(text, value.dialect).reads)
+        }
+        Rule::Value(Template::Text(value)) => {
+            let text = &value.source;
+            mentions(text) && whole(&expression::template(text, value.dialect).reads)
+        }
+        // Nested templates are rare enough to be made one after another.
+        Rule::Value(Template::List(_) | Template::Map(_)) => true,
+        Rule::Value(Template::Literal(_)) => false,
+    }
+}
+
+/// A field that is due, and the field whose change made it so; none at the start of a run.
+#[derive(Clone, Copy)]
+struct Due<'a> {
+    index: usize,
+    cause: Option<&'a str>,
+}
+
+/// The fields that are due, by level; each is put in once.
+struct Queue<'a> {
+    dependents: &'a Dependents,
+    levels: BTreeMap<u32, Vec<Due<'a>>>,
+    queued: Vec<bool>,
+}
+
+impl<'a> Queue<'a> {
+    fn add(&mut self, due: &[usize], cause: Option<&'a str>) {
+        if self.queued.is_empty() && !due.is_empty() {
+            self.queued.resize(self.dependents.levels.len(), false);
+        }
+        for index in due.iter().copied() {
+            if !std::mem::replace(&mut self.queued[index], true) {
+                let level = self.dependents.levels[index];
+                let level = self.levels.entry(level).or_default();
+                level.push(Due { index, cause });
+            }
+        }
+    }
+}
+
+impl<'r> Machine<'r> {
+    /// Recomputes what depends on the changed fields; every field when `changed` is `None`.
+    ///
+    /// Level by level: the fields of one level do not depend on each other, so they are evaluated
+    /// together, and each field at most once, after everything it is made from. A field whose value
+    /// stays the same makes nothing else due.
+    pub(super) fn recompute(&mut self, changed: Option<&[&str]>) {
+        let (graph, dependents) = (self.graph, self.dependents);
+        let mut queue = Queue {
+            dependents,
+            levels: BTreeMap::new(),
+            queued: Vec::new(),
+        };
+        self.data.computed.resize(graph.computed.len(), Cell::Unset);
+        match changed {
+            None => {
+                let all: Vec<usize> = (0..graph.computed.len()).collect();
+                queue.add(&all, None);
+            }
+            Some(names) => {
+                for name in names {
+                    queue.add(dependents.written(name), Some(name));
                 }
             }
         }
-    }
-    data.computed.resize(graph.computed.len(), Cell::Unset);
-    while let Some(Reverse(index)) = queue.pop() {
-        let field = &graph.computed[index];
-        let before = std::mem::take(&mut data.computed[index]);
-        if field.once && before != Cell::Unset {
-            data.computed[index] = before;
-            continue;
-        }
-        let after = cell(graph, dependents, evaluator, data, field, &before, moment);
-        let same = after == before;
-        data.computed[index] = after;
-        if !same {
-            data.transformations += 1;
-            for dependent in dependents.get(&field.name) {
-                add(&mut queue, *dependent);
+        let seed = self.data.evaluations;
+        while let Some((_, due)) = queue.levels.pop_first() {
+            for index in self.level(&due, seed) {
+                let cause = graph.computed[index].name.as_ref();
+                queue.add(&dependents.followers[index], Some(cause));
             }
+        }
+    }
+
+    /// Makes the values of one level; gives the fields that have changed.
+    fn level(&mut self, due: &[Due<'_>], seed: u64) -> Vec<usize> {
+        let (graph, dependents, evaluator) = (self.graph, self.dependents, self.evaluator);
+        let at = self.at;
+        let mut before = Vec::with_capacity(due.len());
+        let mut made: Vec<Option<Cell>> = Vec::with_capacity(due.len());
+        let mut rules: Vec<(&Rule, Value)> = Vec::with_capacity(due.len());
+        let mut asked: Vec<usize> = Vec::with_capacity(due.len());
+        let mut known = None;
+        for (place, due) in due.iter().enumerate() {
+            let field = &graph.computed[due.index];
+            let old = std::mem::take(&mut self.data.computed[due.index]);
+            let cell = if field.once && old != Cell::Unset {
+                Some(old.clone())
+            } else {
+                let view = View::of_state(graph, dependents, self.data, at, seed);
+                match input(&view, field, &mut known) {
+                    Ok(input) => {
+                        rules.push((&field.rule, input));
+                        asked.push(place);
+                        None
+                    }
+                    Err(cell) => Some(cell),
+                }
+            };
+            before.push(old);
+            made.push(cell);
+        }
+        let view = View::of_state(graph, dependents, self.data, at, seed);
+        let values: Vec<Result<Value, Failure>> = match &mut self.observer {
+            None => evaluator.compute_each(&rules, &view),
+            // Whoever watches wants to know what each one takes.
+            Some(observer) => {
+                let turns = asked.iter().zip(&rules);
+                let one = turns.map(|(place, (rule, input))| {
+                    let field = &graph.computed[due[*place].index];
+                    observer.begins(&field.name);
+                    let made = evaluator.compute(rule, input, &view);
+                    observer.ended(Transformation {
+                        at,
+                        field,
+                        cause: due[*place].cause,
+                        input,
+                        output: made.as_ref().map_err(|failure| failure.message.as_str()),
+                    });
+                    made
+                });
+                one.collect()
+            }
+        };
+        for (place, value) in asked.into_iter().zip(values) {
+            let field = &graph.computed[due[place].index];
+            let value = value.and_then(|value| validated(field, value, evaluator, &view));
+            made[place] = Some(cell(field, value, &before[place]));
+        }
+        let mut changed = Vec::with_capacity(due.len());
+        for ((due, made), before) in due.iter().zip(made).zip(before) {
+            let made = made.unwrap_or_default();
+            if made != before {
+                self.data.transformations += 1;
+                changed.push(due.index);
+            }
+            self.data.computed[due.index] = made;
+        }
+        changed
+    }
+}
+
+/// What a field's rule is handed, or what the field is without asking its rule. `known` is the
+/// last path that was read: fields made from the same one stand together.
+fn input<'a>(
+    view: &View<'_>,
+    field: &'a Computed,
+    known: &mut Option<(&'a Dependency, Field)>,
+) -> Result<Value, Cell> {
+    let mut read = |dependency: &'a Dependency| {
+        let found = match known {
+            Some((path, found)) if *path == dependency => found.clone(),
+            _ => {
+                let found = at_path(view, dependency);
+                *known = Some((dependency, found.clone()));
+                found
+            }
+        };
+        match found {
+            Field::Value(value) => Ok(value),
+            Field::Failed(reason) => Err(Cell::Failed(reason)),
+            Field::Unset | Field::Hidden => Err(Cell::Unset),
+        }
+    };
+    match (field.from_list, &*field.from) {
+        (false, []) => Ok(Value::Null),
+        (false, [only]) => read(only),
+        (_, all) => {
+            let values: Result<Vec<_>, _> = all.iter().map(read).collect();
+            values.map(Value::list)
         }
     }
 }
 
-fn cell(
-    graph: &Graph,
-    dependents: &Dependents,
-    evaluator: &dyn Evaluator,
-    data: &Data,
+fn validated(
     field: &Computed,
-    before: &Cell,
-    moment: Moment,
-) -> Cell {
-    let view = View {
-        graph,
-        dependents,
-        data,
-        frame: None,
-        needs: None,
-        error: None,
-        result: None,
-        locals: &[],
-        has_state: true,
-        at: moment.at,
-        seed: moment.seed,
+    value: Value,
+    evaluator: &dyn Evaluator,
+    view: &View<'_>,
+) -> Result<Value, Failure> {
+    let Some(rule) = &field.validate else {
+        return Ok(value);
     };
-    let mut values = Vec::with_capacity(field.from.len());
-    for dependency in field.from.iter() {
-        match at_path(&view, dependency) {
-            Field::Value(value) => values.push(value),
-            Field::Failed(reason) => return Cell::Failed(reason),
-            Field::Unset | Field::Hidden => return Cell::Unset,
-        }
+    if evaluator.validate(rule, &value, view)? {
+        return Ok(value);
     }
-    let input = match (field.from_list, values.len()) {
-        (false, 1) => values.swap_remove(0),
-        (false, 0) => Value::Null,
-        _ => Value::list(values),
-    };
-    let computed = evaluator
-        .compute(&field.rule, &input, &view)
-        .and_then(|value| match &field.validate {
-            None => Ok(value),
-            Some(rule) => match evaluator.validate(rule, &value, &view) {
-                Ok(true) => Ok(value),
-                Ok(false) => Err(Failure::new(
-                    FailureKind::Expression,
-                    format!("`{}` does not satisfy its `validate`: {value}", field.name),
-                )),
-                Err(failure) => Err(failure),
-            },
-        });
-    match (computed, field.on_error) {
+    Err(Failure::new(
+        FailureKind::Expression,
+        format!("`{}` does not satisfy its `validate`: {value}", field.name),
+    ))
+}
+
+fn cell(field: &Computed, value: Result<Value, Failure>, before: &Cell) -> Cell {
+    match (value, field.on_error) {
         (Ok(value), _) => Cell::Value(value),
         (Err(_), OnComputeError::UseFallback) => Cell::Value(Value::from(&field.fallback)),
         (Err(_), OnComputeError::Ignore) => before.clone(),

@@ -1,6 +1,6 @@
 //! Everything a run remembers. It can be written down and read back; the rest is derived.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -56,8 +56,6 @@ pub struct Data {
     pub again: bool,
     /// The last node of the workflow's own body.
     pub last_node: Option<String>,
-    /// The node whose failure ended the run: resuming repeats it.
-    pub failed_at: Option<(FrameId, u16)>,
     /// The deepest call so far.
     pub deepest: u32,
     /// What the run gave.
@@ -70,4 +68,23 @@ pub struct Data {
     pub used: u64,
     /// When the current stretch of counted time began.
     pub counting_since: Option<u64>,
+    /// Where somebody last wanted to be able to come back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+    /// Tasks that failed in fan-outs that are over, so that their sub-agents can be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_tasks: BTreeMap<ActionId, BTreeSet<usize>>,
+}
+
+/// A place in a run that somebody wants to be able to come back to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// The number of its event.
+    pub event: u64,
+    /// The step it was said at.
+    pub step: Option<String>,
+    /// Why.
+    pub reason: String,
 }

@@ -2,7 +2,6 @@
 
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 
-use super::computed::{Moment, recompute};
 use super::effect::{Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
@@ -177,14 +176,13 @@ impl<'r> Machine<'r> {
             self.end_failed(Some(failure));
             return;
         }
-        if let Some(frame) = self.data.frames.get_mut(&ROOT) {
-            frame.body = BodyRef::OnError;
-            frame.at = on_error.body.entry;
-            frame.loops.clear();
-            frame.step = None;
-            frame.error = Some(failure);
-            self.data.ready.push_back(ROOT);
-        }
+        // A frame of their own: resuming finds the workflow's where it failed.
+        self.data.next_frame += 1;
+        let inputs = self.data.start.inputs.clone();
+        let mut frame = Frame::new(BodyRef::OnError, on_error.body.entry, inputs);
+        frame.error = Some(failure);
+        self.data.frames.insert(self.data.next_frame, frame);
+        self.data.ready.push_back(self.data.next_frame);
     }
 
     pub(super) fn end_failed(&mut self, failure: Option<Failure>) {
@@ -201,6 +199,9 @@ impl<'r> Machine<'r> {
         if let Some((timer, _)) = self.data.limit.take() {
             self.effects.push(Effect::Stop(timer));
         }
+        if let Some(since) = self.data.counting_since.take() {
+            self.data.used += self.at.saturating_sub(since);
+        }
         self.data.status = finish.status;
         self.data.ready.clear();
         self.effects.push(Effect::Finish(finish));
@@ -216,6 +217,9 @@ impl<'r> Machine<'r> {
         self.data.queue.clear();
         self.data.ready.clear();
         self.data.frames.retain(|id, _| *id == ROOT);
+        if let Some(frame) = self.data.frames.get_mut(&ROOT) {
+            frame.step = None;
+        }
     }
 
     /// The workflow from its start, with fresh state.
@@ -229,6 +233,7 @@ impl<'r> Machine<'r> {
         self.data.store = super::state::Store::default();
         self.data.computed.clear();
         self.data.included.clear();
+        self.data.variables = super::variables(&self.data.start);
         self.data.steps = 0;
         self.initialise();
     }
@@ -285,18 +290,7 @@ impl<'r> Machine<'r> {
                 return;
             }
         }
-        let moment = Moment {
-            at: self.at,
-            seed: self.data.evaluations,
-        };
-        recompute(
-            self.graph,
-            self.dependents,
-            self.evaluator,
-            self.data,
-            None,
-            moment,
-        );
+        self.recompute(None);
         if let Some(Target::Node(entry)) = self.data.frames.get(&ROOT).map(|frame| frame.at) {
             let node = self.graph.body.nodes.get(usize::from(entry));
             self.data.last_node = node.map(|node| node.id.to_string());

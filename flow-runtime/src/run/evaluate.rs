@@ -116,6 +116,17 @@ impl Evaluator for Expressions {
             .map_err(failure)
     }
 
+    fn compute_each(
+        &self,
+        rules: &[(&Rule, Value)],
+        view: &View<'_>,
+    ) -> Vec<Result<Value, Failure>> {
+        let (names, instant) = (Names(view), instant(view));
+        let context = Context::new(&names, &instant);
+        let values = self.engine.transform_each(rules, &context).into_iter();
+        values.map(|value| value.map_err(failure)).collect()
+    }
+
     fn validate(&self, expression: &str, output: &Value, view: &View<'_>) -> Result<bool, Failure> {
         let (names, instant) = (Names(view), instant(view));
         let context = Context::new(&names, &instant);

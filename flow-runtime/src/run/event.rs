@@ -1,7 +1,10 @@
 //! What happened to a run. The state of a run is the fold of its events.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::secret::Reference;
 use crate::value::Value;
 
 /// Something that happened, and when.
@@ -73,6 +76,21 @@ pub enum Happening {
     Checkpointed {
         /// Why.
         reason: String,
+        /// The step it was said at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+    },
+    /// A sub-agent has begun a task of a fan-out.
+    Taken {
+        /// The fan-out.
+        tasks: ActionId,
+        /// The index of the item.
+        item: usize,
+    },
+    /// Whoever drives the run has given it up: it has failed.
+    GivenUp {
+        /// Why.
+        reason: String,
     },
     /// The run is to stop.
     Cancelled {
@@ -105,9 +123,15 @@ pub struct Start {
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// Where the values of secret inputs come from; the inputs have placeholders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Reference>,
     /// The directory its commands run in, wherever it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// An agent drives it: what is the agent's to do waits for the agent, whoever hosts the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_driven: bool,
 }
 
 /// One change of state from outside.

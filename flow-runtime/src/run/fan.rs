@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
 use super::effect::{Action, Deed, Effect};
-use super::event::{Failure, FailureKind};
+use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::{Change, Store};
 use crate::value::Value;
 
-/// Seconds an agent may take for one item.
+/// Milliseconds an agent may take for one item.
 const ITEM_TIMEOUT: u64 = 300_000;
 
 impl<'r> Machine<'r> {
@@ -38,9 +38,10 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
+            tasks: self.number_tasks(id, index),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
-        self.start_children(id, node, fan);
+        self.go_on(id, index, node, fan);
         Ok(Next::Wait)
     }
 
@@ -53,11 +54,11 @@ impl<'r> Machine<'r> {
 
     /// Starts as many waiting items as may run at once.
     fn start_children(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut) {
-        let limit = match (fan.sequential, fan.max_parallel) {
-            (true, _) => 1,
-            (false, Some(limit)) => limit as usize,
-            (false, None) => self.graph.limits.max_parallel as usize,
-        };
+        // Sub-agents begin their tasks themselves.
+        if self.data.start.agent_driven && fan.is_delegated() {
+            return;
+        }
+        let limit = fan.at_once(&self.graph.limits);
         loop {
             let Some(children) = self.children(id) else {
                 return;
@@ -68,20 +69,83 @@ impl<'r> Machine<'r> {
             let Some(item) = children.waiting.pop_front() else {
                 return;
             };
-            if let Err(failure) = self.start_child(id, node, fan, item) {
-                let parent = Parent {
-                    frame: id,
-                    index: item,
-                };
-                if let Some(children) = self.children(id) {
-                    // Counted as running, so that its end is counted too.
-                    children.running.insert(item, Child::Frame(FrameId::MAX));
-                }
-                self.child_ended(Some(parent), Err(failure));
-                if self.children(id).is_none() {
-                    return;
-                }
-            }
+            self.begin_child(id, node, fan, item);
+        }
+    }
+
+    /// Starts an item; one that cannot be started has failed.
+    fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
+        if let Err(failure) = self.start_child(id, node, fan, item) {
+            self.note_end(id, node, fan, item, Err(failure));
+        }
+    }
+
+    /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
+    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+        if !self.data.start.agent_driven {
+            return None;
+        }
+        let tasks = self.next_action();
+        self.data.waiting.insert(tasks, id);
+        self.remember_first(id, index, tasks);
+        Some(tasks)
+    }
+
+    /// Remembers what a node hands out first in a frame.
+    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
+        if let Some(frame) = self.data.frames.get_mut(&id) {
+            frame.first.entry(index).or_insert(action);
+        }
+    }
+
+    /// The fan-out of a number, with the frame it is a step of.
+    fn tasks(&self, tasks: ActionId) -> Option<(FrameId, u16)> {
+        let id = *self.data.waiting.get(&tasks)?;
+        let step = self.data.frames.get(&id)?.step.as_ref()?;
+        match &step.waits {
+            Waits::Children(children) if children.tasks == Some(tasks) => Some((id, step.node)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_tasks(&self, tasks: ActionId) -> bool {
+        self.tasks(tasks).is_some()
+    }
+
+    /// A sub-agent has begun a task.
+    pub(super) fn taken(&mut self, tasks: ActionId, item: usize) {
+        let Some((id, index)) = self.tasks(tasks) else {
+            return;
+        };
+        let Some(node) = self.node(id, index) else {
+            return;
+        };
+        let flow_model::graph::Kind::FanOut(fan) = &node.kind else {
+            return;
+        };
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        // Most are taken from the front.
+        let queued = children.waiting.iter().position(|waiting| *waiting == item);
+        if let Some(queued) = queued {
+            children.waiting.remove(queued);
+            self.begin_child(id, node, fan, item);
+            self.go_on(id, index, node, fan);
+        }
+    }
+
+    /// Whoever drives the run cannot have its tasks done.
+    pub(super) fn fail_tasks(&mut self, tasks: ActionId, failure: Failure) {
+        let Some((id, index)) = self.tasks(tasks) else {
+            return;
+        };
+        self.stop_children(id);
+        self.data.waiting.remove(&tasks);
+        let next = self.failed(id, index, failure, Value::Null);
+        if let Next::Go(to) = next {
+            self.go(id, index, to);
+            self.data.ready.push_back(id);
         }
     }
 
@@ -126,7 +190,7 @@ impl<'r> Machine<'r> {
                 frame: id,
                 node: node.id.to_string(),
                 attempt: 1,
-                deadline: Some(self.at + ITEM_TIMEOUT),
+                deadline: Some(self.at.saturating_add(ITEM_TIMEOUT)),
                 what: Deed::DelegateItem {
                     agent: agent.to_string(),
                     task: task.name.to_string(),
@@ -157,7 +221,13 @@ impl<'r> Machine<'r> {
         if let Some(children) = self.children(id) {
             children.running.insert(index, Child::Frame(child));
         }
-        self.initialise_task(child, task)?;
+        if let Err(failure) = self.initialise_task(child, task) {
+            self.data.frames.remove(&child);
+            if let Some(children) = self.children(id) {
+                children.running.remove(&index);
+            }
+            return Err(failure);
+        }
         self.data.ready.push_back(child);
         Ok(())
     }
@@ -212,6 +282,34 @@ impl<'r> Machine<'r> {
         if children.running.remove(&index).is_none() {
             return;
         }
+        self.note_end(id, node, fan, index, ended);
+        self.go_on(id, step_node, node, fan);
+    }
+
+    /// Starts what may start now; when nothing is left, the fan-out is over.
+    fn go_on(&mut self, id: FrameId, index: u16, node: &'r Node, fan: &'r FanOut) {
+        self.start_children(id, node, fan);
+        let Some(children) = self.children(id) else {
+            return;
+        };
+        // Tasks that sub-agents begin may wait while none is under way.
+        if children.running.is_empty() && (children.stopped || children.waiting.is_empty()) {
+            self.gather(id, index, node, fan);
+        }
+    }
+
+    /// Remembers how an item ended.
+    fn note_end(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        fan: &'r FanOut,
+        index: usize,
+        ended: Result<Value, Failure>,
+    ) {
+        let Some(children) = self.children(id) else {
+            return;
+        };
         let mut collect = None;
         match ended {
             Ok(value) => {
@@ -239,15 +337,6 @@ impl<'r> Machine<'r> {
         }
         if self.children(id).is_some_and(|children| children.stopped) {
             self.stop_children(id);
-        } else {
-            self.start_children(id, node, fan);
-        }
-        let Some(children) = self.children(id) else {
-            return;
-        };
-        let more = !children.stopped && !children.waiting.is_empty();
-        if children.running.is_empty() && !more {
-            self.gather(id, step_node, node, fan);
         }
     }
 
@@ -348,11 +437,19 @@ impl<'r> Machine<'r> {
             .map(|at| children.results.get(&at).cloned().unwrap_or_default())
             .collect();
         let failures = children.failures.len();
+        let failed: BTreeSet<usize> = children.failures.keys().copied().collect();
+        let tasks = children.tasks;
         let first = children
             .failures
             .iter()
             .next()
             .map(|(at, f)| (*at, f.message.clone()));
+        if let Some(tasks) = tasks {
+            self.data.waiting.remove(&tasks);
+            if !failed.is_empty() {
+                self.data.failed_tasks.insert(tasks, failed);
+            }
+        }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {
                 match self.settle_success(id, index, Value::list(results)) {
@@ -374,6 +471,16 @@ impl<'r> Machine<'r> {
             self.data.ready.push_back(id);
         }
     }
+}
+
+/// What a sub-agent is told of its item: the inputs of its task, or the item as it is where it
+/// does not fit them.
+#[must_use]
+pub fn task_inputs(task: &flow_model::graph::Task, item: &Value) -> Value {
+    bind(task, item).unwrap_or_else(|_| match item {
+        Value::Map(_) => item.clone(),
+        other => Value::map([("item", other.clone())]),
+    })
 }
 
 /// The inputs of a task for one item.

@@ -40,6 +40,9 @@ pub struct Frame {
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
+    /// What each node wanted done first; later ones are told apart by their number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub first: BTreeMap<u16, ActionId>,
 }
 
 /// The steps a frame runs.
@@ -166,6 +169,26 @@ pub struct Children {
     pub stopped: bool,
     /// Items whose failure has been collected.
     pub collected: BTreeSet<usize>,
+    /// The number of the fan-out, in a run that an agent drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<ActionId>,
+}
+
+impl Children {
+    /// Whether nothing has begun.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.running.is_empty()
+            && self.results.is_empty()
+            && self.failures.is_empty()
+            && self.retries.is_empty()
+    }
+
+    /// How many items there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.items.as_list().map_or(0, <[Value]>::len)
+    }
 }
 
 /// A child under way.
@@ -193,6 +216,7 @@ impl Frame {
             jumps: BTreeMap::new(),
             step: None,
             error: None,
+            first: BTreeMap::new(),
         }
     }
 }

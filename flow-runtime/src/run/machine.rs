@@ -9,6 +9,8 @@ use super::data::Data;
 use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
+use super::observe::Observer;
+use super::time::after;
 use super::view::{Evaluator, View};
 use crate::value::Value;
 
@@ -22,6 +24,7 @@ pub(super) struct Machine<'r> {
     pub(super) evaluator: &'r dyn Evaluator,
     pub(super) data: &'r mut Data,
     pub(super) effects: Vec<Effect>,
+    pub(super) observer: Option<&'r mut dyn Observer>,
     pub(super) at: u64,
     /// Nodes executed because of this event.
     pub(super) stretch: u64,
@@ -305,7 +308,7 @@ impl<'r> Machine<'r> {
                     }
                 };
                 let timer = self.next_action();
-                let until = self.at + (seconds * 1000.0) as u64;
+                let until = after(self.at, seconds);
                 self.data.waiting.insert(timer, id);
                 self.effects.push(Effect::Sleep { timer, until });
                 self.wait(id, index, Waits::Time { timer, seconds });

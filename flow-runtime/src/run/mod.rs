@@ -13,7 +13,10 @@ mod evaluate;
 pub mod event;
 mod fan;
 pub mod frame;
+mod handout;
 mod machine;
+mod observe;
+mod origin;
 mod settle;
 pub mod state;
 pub mod time;
@@ -24,15 +27,19 @@ use std::sync::Arc;
 
 use flow_model::graph::{Graph, Kind, PromptKind};
 
-use action::shell_result;
+use action::{seconds_for, shell_result};
 pub use computed::Cell;
 use computed::Dependents;
-pub use data::Data;
+pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
+pub use fan::task_inputs;
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
+pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
+pub use observe::{Observer, Transformation};
+pub use origin::{Origin, as_written};
 use state::{Change, parse_path};
 pub use view::{Evaluator, Field, View};
 
@@ -78,6 +85,21 @@ pub struct Run {
     data: Option<Data>,
 }
 
+/// How much a run remembers of its state, roughly as bytes of JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Written by steps.
+    pub raw_bytes: u64,
+    /// Set by hand.
+    pub state_bytes: u64,
+    /// Derived.
+    pub computed_bytes: u64,
+    /// Values of computed fields made so far that differed from the one before.
+    pub transformations: u64,
+    /// Events applied.
+    pub events: u64,
+}
+
 /// Why an event cannot be applied. Such an event is not to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -99,6 +121,9 @@ pub enum Refusal {
     /// A change of state does not fit.
     #[error("{0}")]
     State(String),
+    /// A task cannot be begun.
+    #[error("{0}")]
+    Task(&'static str),
 }
 
 impl Run {
@@ -132,19 +157,8 @@ impl Run {
         let Some(data) = &self.data else {
             return Value::Null;
         };
-        let view = View {
-            graph: self.program.graph(),
-            dependents: &self.program.dependents,
-            data,
-            frame: None,
-            needs: None,
-            error: None,
-            result: None,
-            locals: &[],
-            has_state: true,
-            at: 0,
-            seed: 0,
-        };
+        let (graph, dependents) = (self.program.graph(), &self.program.dependents);
+        let view = View::of_state(graph, dependents, data, 0, 0);
         let mut fields = Vec::new();
         for name in view.field_names() {
             if let Field::Value(value) = view.field(None, name) {
@@ -152,6 +166,31 @@ impl Run {
             }
         }
         Value::map(fields)
+    }
+
+    /// How much the run remembers of its state.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let Some(data) = &self.data else {
+            return Sizes::default();
+        };
+        let tier = |fields: &indexmap::IndexMap<Arc<str>, Value>| {
+            let fields = fields.iter();
+            let bytes = fields.map(|(name, value)| name.len() as u64 + 4 + value.size());
+            bytes.sum()
+        };
+        let computed = data.computed.iter().map(|cell| match cell {
+            Cell::Value(value) => value.size(),
+            Cell::Failed(reason) => reason.len() as u64,
+            Cell::Unset => 0,
+        });
+        Sizes {
+            raw_bytes: tier(&data.store.raw),
+            state_bytes: tier(&data.store.state),
+            computed_bytes: computed.sum(),
+            transformations: data.transformations,
+            events: data.applied,
+        }
     }
 
     /// The program.
@@ -186,7 +225,7 @@ impl Run {
                     pending.push((action.id, Effect::Act((**action).clone())));
                 }
                 Some((Waits::Time { timer, seconds }, since)) => {
-                    let until = since + (seconds * 1000.0) as u64;
+                    let until = time::after(since, *seconds);
                     pending.push((
                         *timer,
                         Effect::Sleep {
@@ -243,7 +282,8 @@ impl Run {
                 .and_then(|data| data.frames.get(&action.frame));
             let since = frame.and_then(|frame| frame.step.as_ref().map(|step| step.since));
             if again && let (Some(deadline), Some(since)) = (action.deadline, since) {
-                action.deadline = Some(at.max(since) + deadline.saturating_sub(since));
+                action.deadline =
+                    Some(at.max(since).saturating_add(deadline.saturating_sub(since)));
             }
         }
         pending
@@ -287,7 +327,13 @@ impl Run {
                     .map_err(|failure| Refusal::State(failure.message))
             }
             Happening::Completed { action, result } => self.check_answer(data, *action, result),
-            Happening::Cancelled { .. } | Happening::Checkpointed { .. } => over(data),
+            Happening::Cancelled { .. }
+            | Happening::Checkpointed { .. }
+            | Happening::GivenUp { .. } => over(data),
+            Happening::Taken { tasks, item } => {
+                over(data)?;
+                self.check_taken(*tasks, *item)
+            }
             Happening::Failed { .. }
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
@@ -366,6 +412,27 @@ impl Run {
     ///
     /// Why it cannot be applied; the run is as it was.
     pub fn apply(&mut self, event: &Event) -> Result<Vec<Effect>, Refusal> {
+        self.advance(event, None)
+    }
+
+    /// The same, with somebody watching computed fields being made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Run::apply`].
+    pub fn apply_watched(
+        &mut self,
+        event: &Event,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Effect>, Refusal> {
+        self.advance(event, Some(observer))
+    }
+
+    fn advance(
+        &mut self,
+        event: &Event,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<Vec<Effect>, Refusal> {
         self.check(&event.what)?;
         if let Happening::Started(start) = &event.what {
             self.data = Some(begin(start, event.at, self.program.graph()));
@@ -381,6 +448,10 @@ impl Run {
             evaluator: program.evaluator.as_ref(),
             data,
             effects: Vec::new(),
+            observer: match observer {
+                Some(observer) => Some(observer),
+                None => None,
+            },
             at: event.at,
             stretch: 0,
         };
@@ -416,19 +487,19 @@ fn changes(updates: &[Update]) -> Result<Vec<Change>, Refusal> {
         .collect()
 }
 
-fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
-    let mut variables = indexmap::IndexMap::new();
-    if let Value::Map(given) = &start.variables {
-        variables.extend(
-            given
-                .0
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
-    }
+/// The variables a run begins with.
+fn variables(start: &Start) -> indexmap::IndexMap<Arc<str>, Value> {
+    let mut variables = match &start.variables {
+        Value::Map(given) => given.0.clone(),
+        _ => indexmap::IndexMap::new(),
+    };
     if let Some(session) = &start.session {
         variables.insert(Arc::from("session_id"), Value::text(session));
     }
+    variables
+}
+
+fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
     Data {
         started_at: at,
         status: Status::Running,
@@ -436,7 +507,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         store: state::Store::default(),
         computed: Vec::new(),
         included: indexmap::IndexMap::new(),
-        variables,
+        variables: variables(start),
         frames: [(
             ROOT,
             Frame::new(BodyRef::Main, graph.body.entry, start.inputs.clone()),
@@ -453,13 +524,14 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         transformations: 0,
         again: false,
         last_node: None,
-        failed_at: None,
         deepest: start.depth,
         output: Value::Null,
         error: None,
         limit: None,
         used: 0,
         counting_since: None,
+        checkpoint: None,
+        failed_tasks: std::collections::BTreeMap::new(),
         start: start.clone(),
     }
 }
@@ -486,7 +558,20 @@ impl Machine<'_> {
                     let _ = self.change(ROOT, &changes);
                 }
             }
-            Happening::Continued | Happening::Checkpointed { .. } => {}
+            Happening::Continued => {}
+            Happening::Checkpointed { reason, step } => {
+                self.data.checkpoint = Some(Checkpoint {
+                    at: self.at,
+                    event: self.data.applied,
+                    step: step.clone(),
+                    reason: reason.clone(),
+                });
+            }
+            Happening::Taken { tasks, item } => self.taken(*tasks, *item),
+            Happening::GivenUp { reason } => {
+                let failure = Failure::new(FailureKind::Action, reason.clone());
+                self.end_failed(Some(failure));
+            }
             Happening::Cancelled { reason } => {
                 let failure = Failure::new(FailureKind::Cancelled, reason.clone());
                 self.data.error = Some(failure.clone());
@@ -500,15 +585,33 @@ impl Machine<'_> {
         }
     }
 
-    /// The frame and the step that wait for an action or timer, unless the answer is late or
-    /// repeated.
+    /// The frame and the step that wait for an action, unless the answer is late, repeated, or to
+    /// something that was not handed out.
     fn answered(&mut self, action: ActionId) -> Option<(frame::FrameId, frame::Step)> {
-        let id = self.data.waiting.remove(&action)?;
-        let step = self.data.frames.get_mut(&id)?.step.take()?;
-        Some((id, step))
+        self.awaited(action, |waits| match waits {
+            Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
+            Waits::Children(_) => true,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
+        })
+    }
+
+    fn awaited(
+        &mut self,
+        id: ActionId,
+        is_meant: impl FnOnce(&Waits) -> bool,
+    ) -> Option<(frame::FrameId, frame::Step)> {
+        let frame_id = *self.data.waiting.get(&id)?;
+        let frame = self.data.frames.get_mut(&frame_id)?;
+        let step = frame.step.take_if(|step| is_meant(&step.waits))?;
+        self.data.waiting.remove(&id);
+        Some((frame_id, step))
     }
 
     fn completed(&mut self, action: ActionId, result: &Value) {
+        // Tasks complete by themselves, when the last of them does.
+        if self.is_tasks(action) {
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
@@ -528,10 +631,8 @@ impl Machine<'_> {
                 self.item_ended(id, action, Ok(result.clone()));
                 return;
             }
-            other @ (Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) => {
-                self.put_back(id, step.node, step.since, other);
-                return;
-            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => return,
         };
         self.move_on(id, node, next);
     }
@@ -550,6 +651,10 @@ impl Machine<'_> {
     }
 
     fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, failure);
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
@@ -576,17 +681,27 @@ impl Machine<'_> {
                 self.release();
                 self.item_ended(id, action, Err(failure));
             }
-            other @ (Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) => {
-                self.put_back(id, step.node, step.since, other);
-            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
         }
     }
 
     fn declined(&mut self, action: ActionId, reason: &str) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, Failure::new(FailureKind::Refused, reason));
+            return;
+        }
         let Some((id, step)) = self.answered(action) else {
             return;
         };
         self.release();
+        if let Waits::Children(children) = step.waits {
+            let node = step.node;
+            self.put_back(id, node, step.since, Waits::Children(children));
+            let failure = Failure::new(FailureKind::Refused, reason);
+            self.item_ended(id, action, Err(failure));
+            return;
+        }
         let confirm = matches!(
             &step.waits,
             Waits::Action(asked) if matches!(asked.what, Deed::Prompt { kind: PromptKind::Confirm, .. })
@@ -695,7 +810,7 @@ impl Machine<'_> {
             delay = delay.min(most);
         }
         let timer = self.next_action();
-        let until = self.at + (delay * 1000.0) as u64;
+        let until = time::after(self.at, delay);
         self.data.waiting.insert(timer, id);
         self.effects.push(Effect::Sleep { timer, until });
         self.wait(
@@ -712,13 +827,23 @@ impl Machine<'_> {
     fn woke(&mut self, timer: ActionId) {
         if self.data.limit.is_some_and(|(limit, _)| limit == timer) {
             self.data.limit = None;
+            // There is no time left to begin again.
+            self.data.again = true;
             let seconds = self.graph.limits.timeout.unwrap_or_default();
             let message =
                 format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
-            self.fail_frame(ROOT, Failure::new(FailureKind::Limit, message));
+            // Failure steps that run out of time do not begin again.
+            let is_cleaning = |frame: &Frame| frame.body == BodyRef::OnError;
+            let mut frames = self.data.frames.iter();
+            let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
+            let id = cleaning.map_or(ROOT, |(id, _)| *id);
+            self.fail_frame(id, Failure::new(FailureKind::Limit, message));
             return;
         }
-        let Some((id, step)) = self.answered(timer) else {
+        let slept = self.awaited(timer, |waits| {
+            matches!(waits, Waits::Time { .. } | Waits::Pause { .. })
+        });
+        let Some((id, step)) = slept else {
             return;
         };
         match step.waits {
@@ -737,47 +862,41 @@ impl Machine<'_> {
                 let mut again = *action;
                 let allowed = self
                     .node(id, step.node)
-                    .and_then(|node| node.timeout)
-                    .map(|seconds| (seconds * 1000.0) as u64);
+                    .and_then(|node| seconds_for(node, &again.what));
                 again.attempt += 1;
                 again.id = self.next_action();
-                again.deadline = match (again.deadline, allowed) {
-                    (_, Some(millis)) => Some(self.at + millis),
-                    (Some(_), None) => Some(self.at + 30_000),
-                    (None, None) => None,
-                };
+                again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
                 self.dispatch(id, step.node, again);
             }
-            other => self.put_back(id, step.node, step.since, other),
+            Waits::Action(_) | Waits::Turn(_) | Waits::Judgement { .. } | Waits::Children(_) => {}
         }
     }
 
-    /// Tries the failed step again.
+    /// Tries the failed step again: the workflow's own frame still stands where it failed.
     fn resume(&mut self) {
         self.data.status = Status::Running;
         self.data.error = None;
-        let inputs = self.data.start.inputs.clone();
-        let graph = self.graph;
-        match self.data.failed_at.take() {
-            Some((ROOT, node)) => {
-                let fresh = Frame::new(BodyRef::Main, graph.body.entry, inputs);
-                let frame = self.data.frames.entry(ROOT).or_insert(fresh);
-                frame.body = BodyRef::Main;
-                frame.at = flow_model::graph::Target::Node(node);
-                frame.step = None;
-                frame.error = None;
-                self.data.ready.push_back(ROOT);
-            }
-            _ => {
-                let frame = self.data.frames.get_mut(&ROOT);
-                if let Some(frame) = frame {
-                    frame.body = BodyRef::Main;
-                    frame.step = None;
-                    frame.error = None;
-                }
-                self.data.ready.push_back(ROOT);
+        // Whoever tries again gives the run its time again.
+        self.data.used = 0;
+        if self.data.steps == 0 {
+            // Its initial state could not be made.
+            self.restart();
+            return;
+        }
+        let Some(frame) = self.data.frames.get_mut(&ROOT) else {
+            return;
+        };
+        // A loop whose own test failed is in the iteration that it was in.
+        if let (flow_model::graph::Target::Node(node), Some(inner)) =
+            (frame.at, frame.loops.last_mut())
+            && inner.node == node
+        {
+            match inner.index.checked_sub(1) {
+                Some(before) => inner.index = before,
+                None => drop(frame.loops.pop()),
             }
         }
+        self.data.ready.push_back(ROOT);
     }
 
     /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited
@@ -790,8 +909,10 @@ impl Machine<'_> {
             return;
         }
         let limit = (limit * 1000.0) as u64;
+        let agent_driven = self.data.start.agent_driven;
         let waits_for_people = self.data.frames.values().all(|frame| {
             match frame.step.as_ref().map(|step| &step.waits) {
+                Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
                 Some(Waits::Action(action)) => matches!(
                     action.what,
                     Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
@@ -804,7 +925,7 @@ impl Machine<'_> {
             (None, false) => {
                 self.data.counting_since = Some(self.at);
                 let timer = self.next_action();
-                let until = self.at + limit.saturating_sub(self.data.used);
+                let until = self.at.saturating_add(limit.saturating_sub(self.data.used));
                 self.data.limit = Some((timer, until));
                 self.effects.push(Effect::Sleep { timer, until });
             }

@@ -6,7 +6,6 @@ use flow_model::graph::{
     Condition, Edge, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
 };
 
-use super::computed::{Moment, recompute};
 use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{FrameId, ROOT, Settled, Waits};
@@ -105,19 +104,8 @@ impl<'r> Machine<'r> {
                 self.data.store.apply(changes, max)?;
                 let mut fields: Vec<&str> = changes.iter().map(|c| c.path[0].as_str()).collect();
                 fields.dedup();
-                let moment = Moment {
-                    at: self.at,
-                    seed: self.data.evaluations,
-                };
+                self.recompute(Some(&fields));
                 self.data.evaluations += 1;
-                recompute(
-                    self.graph,
-                    self.dependents,
-                    self.evaluator,
-                    self.data,
-                    Some(&fields),
-                    moment,
-                );
                 Ok(())
             }
         }
@@ -239,7 +227,6 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
-        self.data.failed_at = Some((id, index));
         self.fail_frame(id, failure)
     }
 
@@ -288,6 +275,7 @@ impl<'r> Machine<'r> {
             result: settled.result.clone(),
         };
         let action = self.action(id, node, deed);
+        self.remember_first(id, index, action.id);
         self.data.waiting.insert(action.id, id);
         self.data.under_way += 1;
         self.effects.push(Effect::Act(action.clone()));

@@ -1,4 +1,9 @@
-//! Times as text.
+//! Times: moments from now, and as text.
+
+/// The moment so many seconds after another; the end of time when it lies beyond that.
+pub(super) fn after(at: u64, seconds: f64) -> u64 {
+    at.saturating_add((seconds * 1000.0) as u64)
+}
 
 /// Milliseconds since 1970 as `2026-11-16T05:00:00.123Z`.
 #[must_use]

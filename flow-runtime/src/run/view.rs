@@ -3,6 +3,7 @@
 use flow_model::expression::Dialect;
 use flow_model::graph::{Expression, Graph, Rule, Template, Text, Tier};
 use flow_model::tools;
+use indexmap::IndexSet;
 
 use super::computed::{Cell, Dependents};
 use super::data::Data;
@@ -40,6 +41,18 @@ pub trait Evaluator: Send + Sync {
     ///
     /// Why it has none.
     fn compute(&self, rule: &Rule, input: &Value, view: &View<'_>) -> Result<Value, Failure>;
+
+    /// The values of the rules of several computed fields that do not depend on each other. Each
+    /// is what [`Evaluator::compute`] gives for it.
+    fn compute_each(
+        &self,
+        rules: &[(&Rule, Value)],
+        view: &View<'_>,
+    ) -> Vec<Result<Value, Failure>> {
+        let each = rules.iter();
+        each.map(|(rule, input)| self.compute(rule, input, view))
+            .collect()
+    }
 
     /// Whether a computed value satisfies a JavaScript expression over `output`.
     ///
@@ -84,6 +97,29 @@ pub enum Field {
 }
 
 impl<'a> View<'a> {
+    /// All of a run's own state, and nothing of any step.
+    pub(super) fn of_state(
+        graph: &'a Graph,
+        dependents: &'a Dependents,
+        data: &'a Data,
+        at: u64,
+        seed: u64,
+    ) -> Self {
+        View {
+            graph,
+            dependents,
+            data,
+            frame: None,
+            needs: None,
+            error: None,
+            result: None,
+            locals: &[],
+            has_state: true,
+            at,
+            seed,
+        }
+    }
+
     fn store(&self) -> &'a Store {
         match self.frame.and_then(|frame| frame.store.as_ref()) {
             Some(own) => own,
@@ -152,24 +188,18 @@ impl<'a> View<'a> {
     /// The names of all fields that may be read, each once.
     pub fn field_names(&self) -> Vec<&'a str> {
         let store = self.store();
-        let mut names: Vec<&'a str> = Vec::new();
-        let mut add = |name: &'a str| {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        };
+        let mut names: IndexSet<&'a str> = IndexSet::new();
         if self.shares_state() {
-            self.graph
-                .computed
-                .iter()
-                .for_each(|field| add(&field.name));
+            let computed = self.graph.computed.iter();
+            names.extend(computed.map(|field| field.name.as_ref()));
+            names.extend(self.data.included.keys().map(|name| &**name));
         }
-        store.raw.keys().for_each(|name| add(name));
-        store.state.keys().for_each(|name| add(name));
+        names.extend(store.raw.keys().map(|name| &**name));
+        names.extend(store.state.keys().map(|name| &**name));
         if let Some(needs) = self.needs {
             names.retain(|name| needs.iter().any(|needed| needed == name));
         }
-        names
+        names.into_iter().collect()
     }
 
     /// A name that is not a state root: `inputs`, `item`, `loop`, `env`, `run`, `error`, `result`,

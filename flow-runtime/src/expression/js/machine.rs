@@ -3,8 +3,10 @@
 //! The context's own objects are frozen, and every expression is a strict function that gets the
 //! names it reads as parameters. So nothing an evaluation does can be seen by the next one.
 
+use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time;
@@ -17,6 +19,7 @@ use rquickjs::{
     Persistent, Runtime, String as JsString, Value as Js,
 };
 
+use super::super::AddressHasher;
 use super::super::clock::Civil;
 use super::super::error::{ErrorKind, EvalError, Limit};
 use super::super::meter;
@@ -25,8 +28,9 @@ use crate::value::Value;
 const MOST_MEMORY: usize = 64 * 1024 * 1024;
 /// Times the interpreter may look whether to go on: once per 10,000 jumps and calls.
 const MOST_TICKS: u32 = 2_000;
-/// Compiled functions kept per thread.
-const MOST_FUNCTIONS: usize = 512;
+/// Compiled functions kept per thread: more than a definition's computed fields, so that one write
+/// to many of them compiles nothing.
+const MOST_FUNCTIONS: usize = 4 * 1024;
 
 thread_local! {
     static MACHINE: RefCell<Option<Machine>> = const { RefCell::new(None) };
@@ -48,8 +52,17 @@ pub(super) enum Argument {
     Fields(Vec<(Arc<str>, Value)>),
 }
 
+/// One call: a function and what it is handed.
+pub(super) struct Call<'s> {
+    pub(super) source: &'s Source,
+    pub(super) this: Argument,
+    pub(super) arguments: Vec<Argument>,
+}
+
+type Functions = HashMap<u64, Persistent<Function<'static>>, BuildHasherDefault<AddressHasher>>;
+
 struct Machine {
-    functions: HashMap<u64, Persistent<Function<'static>>>,
+    functions: Functions,
     well_formed: Option<Persistent<Function<'static>>>,
     context: Context,
     runtime: Runtime,
@@ -95,48 +108,71 @@ impl Watch {
     }
 }
 
-/// Calls a function with arguments; `None` is undefined.
-pub(super) fn call(
-    source: &Source,
-    this: &Argument,
-    arguments: &[Argument],
-) -> Result<Option<Value>, EvalError> {
-    let drawn = meter::drawn();
-    let shared = MACHINE.with(|machine| {
-        let mut machine = machine.borrow_mut();
-        if machine
-            .as_ref()
-            .is_some_and(|m| m.functions.len() >= MOST_FUNCTIONS)
-        {
-            *machine = None;
-        }
-        if machine.is_none() {
-            *machine = Some(Machine::new()?);
-        }
-        let Some(running) = machine.as_mut() else {
-            return Ok(None);
-        };
-        let outcome = running.call(source, this, arguments, MOST_TICKS + 1);
-        let limit = match &outcome {
-            Err(error) => error.limited(),
-            Ok(_) => None,
-        };
-        // Work is looked at every 10,000 steps, counted on from what ran here before, and so is
-        // memory. Where that can matter only a fresh machine decides.
-        let close = limit.is_none() && running.watch.ticks.get() > MOST_TICKS;
-        let doubtful = close || limit == Some(Limit::Memory);
-        if doubtful || limit.is_some() || running.runtime.is_job_pending() {
-            *machine = None;
-        }
-        Ok(if doubtful { None } else { Some(outcome) })
-    })?;
-    match shared {
-        Some(outcome) => outcome,
-        None => {
-            meter::set_drawn(drawn);
-            Machine::new()?.call(source, this, arguments, MOST_TICKS)
+/// How a visit of the shared machine ended.
+enum Visit {
+    /// Every call has its result.
+    Done,
+    /// A call met a bound; the machine is not to be used again.
+    Spent,
+    /// Only a fresh machine can decide the next call.
+    Doubtful,
+}
+
+/// Calls a function; `None` is undefined.
+pub(super) fn call(call: &Call<'_>) -> Result<Option<Value>, EvalError> {
+    let before = meter::mark();
+    let mut results = Vec::with_capacity(1);
+    let visit = visit_shared(&mut |machine| machine.visit(1, &mut |_| Ok(call), &mut results))?;
+    match (visit, results.pop()) {
+        (Visit::Done | Visit::Spent, Some(outcome)) => outcome,
+        _ => {
+            meter::reset(before);
+            Machine::new()?.call(call, MOST_TICKS)
         }
     }
+}
+
+/// Calls functions one after another in one visit of the machine. Each is prepared just before it
+/// runs, bounded by itself, and decided as if it had run alone.
+pub(super) fn call_each<'s>(
+    count: usize,
+    prepare: &mut dyn FnMut(usize) -> Result<Call<'s>, EvalError>,
+) -> Vec<Result<Option<Value>, EvalError>> {
+    let mut results = Vec::with_capacity(count);
+    while results.len() < count {
+        let visit = visit_shared(&mut |machine| machine.visit(count, prepare, &mut results));
+        match visit {
+            Ok(Visit::Done | Visit::Spent) => {}
+            Ok(Visit::Doubtful) => {
+                let decided =
+                    prepare(results.len()).and_then(|call| Machine::new()?.call(&call, MOST_TICKS));
+                results.push(decided);
+            }
+            Err(error) => results.resize(count, Err(error)),
+        }
+    }
+    results
+}
+
+/// Does something with the machine of this thread.
+fn visit_shared(visit: &mut dyn FnMut(&mut Machine) -> Visit) -> Result<Visit, EvalError> {
+    MACHINE.with(|machine| {
+        let mut machine = machine.borrow_mut();
+        let full = |m: &Machine| m.functions.len() >= MOST_FUNCTIONS;
+        if machine.as_ref().is_some_and(full) {
+            *machine = None;
+        }
+        let running = match &mut *machine {
+            Some(running) => running,
+            empty => empty.insert(Machine::new()?),
+        };
+        let visited = visit(running);
+        let spent = !matches!(visited, Visit::Done);
+        if spent || running.runtime.is_job_pending() {
+            *machine = None;
+        }
+        Ok(visited)
+    })
 }
 
 fn broken(error: &rquickjs::Error) -> EvalError {
@@ -160,7 +196,7 @@ impl Machine {
         let ticking = watch.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || ticking.tick())));
         Ok(Machine {
-            functions: HashMap::new(),
+            functions: Functions::default(),
             well_formed: Some(well_formed),
             context,
             runtime,
@@ -168,14 +204,13 @@ impl Machine {
         })
     }
 
-    fn call(
+    /// Calls what has no result yet, until all have one or a fresh machine is needed.
+    fn visit<'s, C: Borrow<Call<'s>>>(
         &mut self,
-        source: &Source,
-        this: &Argument,
-        arguments: &[Argument],
-        ticks: u32,
-    ) -> Result<Option<Value>, EvalError> {
-        self.watch.start(ticks);
+        count: usize,
+        prepare: &mut dyn FnMut(usize) -> Result<C, EvalError>,
+        results: &mut Vec<Result<Option<Value>, EvalError>>,
+    ) -> Visit {
         let Machine {
             functions,
             context,
@@ -184,37 +219,82 @@ impl Machine {
             ..
         } = self;
         context.with(|ctx| {
-            let function = match functions.get(&source.id) {
-                Some(function) => function.clone(),
-                None => {
-                    let options = options();
-                    let compiled = ctx
-                        .eval_with_options::<Function<'_>, _>(source.text.as_str(), options)
-                        .catch(&ctx)
-                        .map_err(|error| caught(&error, watch.tripped.get()))?;
-                    let function = Persistent::save(&ctx, compiled);
-                    functions.insert(source.id, function.clone());
-                    function
+            while results.len() < count {
+                let call = match prepare(results.len()) {
+                    Ok(call) => call,
+                    Err(error) => {
+                        results.push(Err(error));
+                        continue;
+                    }
+                };
+                watch.start(MOST_TICKS + 1);
+                let outcome = one(&ctx, functions, watch, well_formed.as_ref(), call.borrow());
+                let limit = outcome.as_ref().err().and_then(EvalError::limited);
+                // Work is looked at every 10,000 steps, counted on from what ran here before, and
+                // so is memory. Where that can matter only a fresh machine decides.
+                let close = limit.is_none() && watch.ticks.get() > MOST_TICKS;
+                if close || limit == Some(Limit::Memory) {
+                    return Visit::Doubtful;
                 }
-            };
-            let value = (|| {
-                let function = function.restore(&ctx)?;
-                let mut atoms = Atoms(Vec::new());
-                let mut passed = Args::new(ctx.clone(), arguments.len());
-                passed.this(argument(&ctx, this, &mut atoms)?)?;
-                for value in arguments {
-                    passed.push_arg(argument(&ctx, value, &mut atoms)?)?;
+                results.push(outcome);
+                if limit.is_some() {
+                    return Visit::Spent;
                 }
-                let value: Js<'_> = function.call_arg(passed)?;
-                from_js(&ctx, &value, well_formed.as_ref())
-            })();
-            let tripped = watch.tripped.get().or_else(meter::exceeded);
-            let value = value.catch(&ctx).map_err(|error| caught(&error, tripped))?;
-            match tripped {
-                Some(limit) => Err(EvalError::limit(limit)),
-                None => value.transpose(),
             }
+            Visit::Done
         })
+    }
+
+    fn call(&mut self, call: &Call<'_>, ticks: u32) -> Result<Option<Value>, EvalError> {
+        self.watch.start(ticks);
+        let Machine {
+            functions,
+            context,
+            watch,
+            well_formed,
+            ..
+        } = self;
+        context.with(|ctx| one(&ctx, functions, watch, well_formed.as_ref(), call))
+    }
+}
+
+/// One call inside a context.
+fn one<'js>(
+    ctx: &Ctx<'js>,
+    functions: &mut Functions,
+    watch: &Watch,
+    well_formed: Option<&Persistent<Function<'static>>>,
+    call: &Call<'_>,
+) -> Result<Option<Value>, EvalError> {
+    let source = call.source;
+    let function = match functions.get(&source.id) {
+        Some(function) => function.clone(),
+        None => {
+            let compiled = ctx
+                .eval_with_options::<Function<'_>, _>(source.text.as_str(), options())
+                .catch(ctx)
+                .map_err(|error| caught(&error, watch.tripped.get()))?;
+            let function = Persistent::save(ctx, compiled);
+            functions.insert(source.id, function.clone());
+            function
+        }
+    };
+    let value = (|| {
+        let function = function.restore(ctx)?;
+        let mut atoms = Atoms(Vec::new());
+        let mut passed = Args::new(ctx.clone(), call.arguments.len());
+        passed.this(argument(ctx, &call.this, &mut atoms)?)?;
+        for value in &call.arguments {
+            passed.push_arg(argument(ctx, value, &mut atoms)?)?;
+        }
+        let value: Js<'_> = function.call_arg(passed)?;
+        from_js(ctx, &value, well_formed)
+    })();
+    let tripped = watch.tripped.get().or_else(meter::exceeded);
+    let value = value.catch(ctx).map_err(|error| caught(&error, tripped))?;
+    match tripped {
+        Some(limit) => Err(EvalError::limit(limit)),
+        None => value.transpose(),
     }
 }
 

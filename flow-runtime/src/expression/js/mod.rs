@@ -15,7 +15,7 @@ use super::meter::Meter;
 use super::scope::{Context, Found, Plan, step};
 use super::{shell, text};
 use crate::value::Value;
-use machine::{Argument, Source};
+use machine::{Argument, Call, Source};
 
 /// A compiled expression, with the filters after it.
 pub(super) struct Program {
@@ -90,6 +90,11 @@ impl Code {
     }
 
     fn call(&self, context: &Context<'_>) -> Result<Option<Value>, EvalError> {
+        machine::call(&self.prepare(context)?)
+    }
+
+    /// What the function is called with now.
+    fn prepare(&self, context: &Context<'_>) -> Result<Call<'_>, EvalError> {
         Meter::prepare(&self.plan, context);
         let mut this = Argument::Undefined;
         let mut arguments = Vec::with_capacity(self.plan.roots.len());
@@ -112,8 +117,30 @@ impl Code {
                 arguments.push(argument);
             }
         }
-        machine::call(&self.source, &this, &arguments)
+        Ok(Call {
+            source: &self.source,
+            this,
+            arguments,
+        })
     }
+}
+
+/// The values of several transforms, one after another in one visit of the interpreter. Each has
+/// its own bounds and draws from the same moment, as if it were alone.
+pub(super) fn transforms(
+    transforms: &[(&Program, Value)],
+    context: &Context<'_>,
+) -> Vec<Result<Value, EvalError>> {
+    let results = machine::call_each(transforms.len(), &mut |index| {
+        let (program, input) = &transforms[index];
+        Meter::again(context.instant);
+        let extra = [("input", input.clone())];
+        program.function.prepare(&context.with(&extra))
+    });
+    let given = results.into_iter();
+    given
+        .map(|value| value.map(Option::unwrap_or_default))
+        .collect()
 }
 
 /// The string in `("…")`.

@@ -1,0 +1,173 @@
+//! Calls that listen to runs: they are told what happens and asked what a run asks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flow_model::graph::Graph;
+use flow_runtime::host::{Answer, Boxed, People, Question, Watch};
+use flow_runtime::journal::{Journal, RunId};
+use flow_runtime::run::Effect;
+use rmcp::{Peer, RoleServer};
+use tokio::sync::{mpsc, watch};
+
+use super::elicit;
+use super::progress::{News, Teller};
+use super::tool::Call;
+
+/// Everybody who listens to a run of this process.
+pub(crate) struct Audience {
+    journal: Journal,
+    listeners: Mutex<Listeners>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    by_run: HashMap<RunId, Vec<Listener>>,
+    /// Tells listeners apart.
+    last: u64,
+}
+
+struct Listener {
+    number: u64,
+    news: Option<mpsc::UnboundedSender<News>>,
+    /// Who can be asked, as long as the call is open.
+    asks: Option<Peer<RoleServer>>,
+    open: watch::Receiver<bool>,
+}
+
+/// A call while it listens to a run.
+pub(crate) struct Listening {
+    audience: Arc<Audience>,
+    run: RunId,
+    number: u64,
+    teller: Option<Teller>,
+    open: watch::Sender<bool>,
+}
+
+impl Audience {
+    pub(crate) fn new(journal: Journal) -> Self {
+        Audience {
+            journal,
+            listeners: Mutex::default(),
+        }
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a call listen to a run: it is told what happens, and asked what the run asks if the
+    /// client of its time answers requests.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        run: RunId,
+        call: &Call,
+        teller: Option<Teller>,
+        asks: bool,
+    ) -> Listening {
+        let (open, is_open) = watch::channel(true);
+        let asks = asks && call.can_ask() && !call.is_stateless;
+        let mut listeners = self.listeners();
+        listeners.last += 1;
+        let number = listeners.last;
+        listeners.by_run.entry(run).or_default().push(Listener {
+            number,
+            news: teller.as_ref().map(Teller::news),
+            asks: asks.then(|| call.context.peer.clone()),
+            open: is_open,
+        });
+        Listening {
+            audience: Arc::clone(self),
+            run,
+            number,
+            teller,
+            open,
+        }
+    }
+
+    /// Whom a run can ask: a call that listens to it, or to the run that called it.
+    fn askable(&self, run: RunId) -> Option<(Peer<RoleServer>, watch::Receiver<bool>)> {
+        let mut run = run;
+        loop {
+            let found = self.listeners().by_run.get(&run).and_then(|listeners| {
+                let mut asked = listeners.iter().filter_map(|listener| {
+                    let peer = listener.asks.as_ref()?;
+                    Some((peer.clone(), listener.open.clone()))
+                });
+                asked.next()
+            });
+            if found.is_some() {
+                return found;
+            }
+            run = self.journal.run(run).ok()?.parent?;
+        }
+    }
+}
+
+impl Listening {
+    /// Stops listening; everything that happened before has been told then.
+    pub(crate) async fn stop(mut self) {
+        self.leave();
+        if let Some(teller) = self.teller.take() {
+            teller.finish().await;
+        }
+    }
+
+    fn leave(&self) {
+        let mut listeners = self.audience.listeners();
+        if let Some(list) = listeners.by_run.get_mut(&self.run) {
+            list.retain(|listener| listener.number != self.number);
+            if list.is_empty() {
+                listeners.by_run.remove(&self.run);
+            }
+        }
+        self.open.send_replace(false);
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Watch for Audience {
+    fn effect(&self, run: RunId, graph: &Graph, effect: &Effect) {
+        let listeners = self.listeners();
+        let Some(list) = listeners.by_run.get(&run) else {
+            return;
+        };
+        for news in list.iter().filter_map(|listener| listener.news.as_ref()) {
+            if let Some(told) = News::of(run, graph, effect) {
+                // Whoever tells it may have stopped with its client.
+                let _ = news.send(told);
+            }
+        }
+    }
+
+    fn output(&self, _run: RunId, _step: &str, _text: &[u8]) {}
+}
+
+impl People for Audience {
+    fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        Box::pin(async move {
+            let Some((peer, mut open)) = self.askable(question.run) else {
+                return Answer::Later;
+            };
+            let form = elicit::form(question.message, question.kind, question.complaint);
+            let Some(form) = form else {
+                return Answer::Later;
+            };
+            tokio::select! {
+                said = peer.create_elicitation(form) => match said {
+                    Ok(said) => elicit::answer(question.kind, &said),
+                    // The client is gone or cannot ask after all.
+                    Err(_) => Answer::Later,
+                },
+                _ = open.wait_for(|open| !open) => Answer::Later,
+            }
+        })
+    }
+}

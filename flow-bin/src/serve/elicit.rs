@@ -1,0 +1,113 @@
+//! Questions of runs as forms that a client shows to the person in front of it.
+
+use flow_model::graph::PromptKind;
+use flow_runtime::host::{Answer, Asked};
+use flow_runtime::run::{Action, Deed};
+use flow_runtime::value::Value as Given;
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
+use serde_json::{Value, json};
+
+use crate::run::label;
+
+/// The choice that no description holds; no state can be called so.
+const NONE: &str = "-";
+
+/// What an action asks of a person; `None` when it asks nobody, or an agent.
+pub(super) fn asked(action: &Action) -> Option<(&str, Asked<'_>)> {
+    match &action.what {
+        Deed::Prompt {
+            message,
+            kind,
+            options,
+        } => Some((message, Asked::Prompt(*kind, options))),
+        Deed::Judge { choices, .. } => Some(("Which of these holds?", Asked::Judgement(choices))),
+        Deed::Shell { .. }
+        | Deed::Tool { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Call { .. } => None,
+    }
+}
+
+/// The form for a question; `None` when a client cannot show it.
+pub(super) fn form(
+    message: &str,
+    asked: Asked<'_>,
+    complaint: Option<&str>,
+) -> Option<ElicitRequestParams> {
+    let message = match complaint {
+        Some(complaint) => format!("{message}\n({complaint})"),
+        None => message.to_owned(),
+    };
+    let schema: ElicitationSchema = serde_json::from_value(schema(asked)).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: schema,
+    })
+}
+
+fn schema(asked: Asked<'_>) -> Value {
+    let one = |name: &str, field: Value| json!({"type": "object", "properties": {name: field}, "required": [name]});
+    match asked {
+        Asked::Prompt(PromptKind::Info, _) => json!({"type": "object", "properties": {}}),
+        Asked::Prompt(PromptKind::Confirm, _) => {
+            one("confirmed", json!({"type": "boolean", "title": "Yes?"}))
+        }
+        Asked::Prompt(PromptKind::Text, _) => {
+            one("input", json!({"type": "string", "title": "Answer"}))
+        }
+        Asked::Prompt(PromptKind::Choice, options) => {
+            let labels: Vec<String> = options.iter().map(label).collect();
+            one(
+                "selected",
+                json!({"type": "string", "title": "Choice", "enum": labels}),
+            )
+        }
+        Asked::Judgement(choices) => {
+            let titled: Vec<Value> = choices
+                .iter()
+                .map(|(description, state)| json!({"const": state, "title": description}))
+                .chain([json!({"const": NONE, "title": "None of these"})])
+                .collect();
+            one(
+                "choice",
+                json!({"type": "string", "title": "What holds", "oneOf": titled}),
+            )
+        }
+    }
+}
+
+/// What the person said. Whoever closes the form has not answered yet.
+pub(super) fn answer(asked: Asked<'_>, said: &ElicitResult) -> Answer {
+    match said.action {
+        ElicitationAction::Decline => return Answer::Declined("declined".to_owned()),
+        ElicitationAction::Accept => {}
+        // Cancelled, or something of a later protocol.
+        _ => return Answer::Later,
+    }
+    let field = |name: &str| {
+        let content = said.content.as_ref()?;
+        content.get(name).map(Given::from)
+    };
+    let given = match asked {
+        Asked::Prompt(PromptKind::Info, _) => {
+            return Answer::Given(Given::map([("acknowledged", Given::Bool(true))]));
+        }
+        Asked::Prompt(PromptKind::Confirm, _) => ("confirmed", field("confirmed")),
+        Asked::Prompt(PromptKind::Text, _) => ("input", field("input")),
+        Asked::Prompt(PromptKind::Choice, options) => {
+            let selected = field("selected").map(|chosen| {
+                let labelled = |option: &&Given| chosen.as_str() == Some(&label(option));
+                options.iter().find(labelled).cloned().unwrap_or(chosen)
+            });
+            ("selected", selected)
+        }
+        Asked::Judgement(_) => {
+            let choice = field("choice").filter(|it| it.as_str() != Some(NONE));
+            ("choice", choice)
+        }
+    };
+    let (name, value) = given;
+    Answer::Given(Given::map([(name, value.unwrap_or(Given::Null))]))
+}

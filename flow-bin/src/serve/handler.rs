@@ -1,0 +1,211 @@
+//! One connection: the protocol on one side, the server on the other.
+#![expect(
+    deprecated,
+    reason = "log messages are on their way out of the protocol and still in use"
+)]
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscriptionFilter,
+};
+use rmcp::service::{
+    NotificationContext, RequestContext, SubscriptionContext, SubscriptionSendError,
+};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::catalogue::Changed;
+use super::log::Threshold;
+use super::tool::{Call, Refused, Reply};
+use super::{Server, complete, prompts, resources};
+
+/// When to use this server; clients show it to the model and cut it at about 4 KB.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// One connection of a client.
+pub(crate) struct Connection {
+    server: Arc<Server>,
+    threshold: Threshold,
+}
+
+impl Connection {
+    pub(crate) fn new(server: &Arc<Server>) -> Self {
+        Connection {
+            server: Arc::clone(server),
+            threshold: Threshold::default(),
+        }
+    }
+}
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_prompts()
+            .enable_completions()
+            .enable_logging()
+            .build();
+        let own = Implementation::new("flow", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_server_info(own)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.threshold.set(request.level);
+        Ok(())
+    }
+
+    /// Clients with a session are told of changes from now on, as long as they are there.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut changes = self.server.shelves.changes();
+        tokio::spawn(async move {
+            while next(&mut changes).await {
+                let tools = context.peer.notify_tool_list_changed().await;
+                let resources = context.peer.notify_resource_list_changed().await;
+                if tools.is_err() || resources.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    /// Clients without a session are told of changes while they listen.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.server.shelves.changes();
+        let sink = context.sink();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                more = next(&mut changes) => {
+                    // What the client did not ask for is refused by the sink.
+                    let tools = sink.notify_tool_list_changed().await;
+                    let resources = sink.notify_resource_list_changed().await;
+                    let is_closed =
+                        |told| matches!(told, Err(SubscriptionSendError::SubscriptionClosed));
+                    if !more || is_closed(tools) || is_closed(resources) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let names = self.server.shelves.names();
+        let tools = self.server.offers.listed(&names);
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resources = resources::list(&self.server);
+        Ok(ListResourcesResult::with_all_items(resources))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = resources::templates();
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&self.server, &request.uri).map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let prompts = prompts::list(&self.server);
+        Ok(ListPromptsResult::with_all_items(prompts))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        prompts::get(&self.server, &request.name, &arguments).map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let completion = complete::complete(&self.server, &request);
+        Ok(CompleteResult::new(completion))
+    }
+
+    async fn call_tool(
+        &self,
+        mut request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let parameters = request.arguments.take().unwrap_or_default();
+        let call = Call::new(&mut request, context, &self.threshold);
+        let server = Arc::clone(&self.server);
+        let offers = &self.server.offers;
+        let Some(answering) = offers.call(server, &request.name, parameters, call) else {
+            return Err(unknown(&self.server, &request.name));
+        };
+        Ok(match answering.await {
+            Ok(Reply::Done(answer)) => CallToolResult::structured(answer).into(),
+            Ok(Reply::Ask(ask)) => (*ask).into(),
+            Err(Refused(reason)) => CallToolResult::error(vec![ContentBlock::text(reason)]).into(),
+        })
+    }
+}
+
+/// Waits for a change; false when there will be none any more.
+async fn next(changes: &mut broadcast::Receiver<Changed>) -> bool {
+    match changes.recv().await {
+        // Whoever lags behind is told once of all it missed.
+        Ok(Changed) | Err(RecvError::Lagged(_)) => true,
+        Err(RecvError::Closed) => false,
+    }
+}
+
+fn unknown(server: &Server, name: &str) -> ErrorData {
+    let message = match server.offers.near(name) {
+        Some(near) => format!("there is no tool `{name}`: did you mean `{near}`?"),
+        None => format!("there is no tool `{name}`"),
+    };
+    ErrorData::invalid_params(message, None)
+}

@@ -1,0 +1,158 @@
+//! MCP over HTTP on the loopback interface, for any number of clients.
+//!
+//! Whoever can reach the port of this machine is not yet whoever may run things on it: requests
+//! need a token, and a page in a browser is told apart by its `Host` and `Origin`.
+
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use flow_runtime::journal::Hash;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::engine::Interrupts;
+use crate::exit::Usage;
+use crate::output::Output;
+
+/// Where MCP is spoken.
+const PATH: &str = "/mcp";
+const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+/// What holds the token, when the person chose one.
+const VARIABLE: &str = "FLOW_TOKEN";
+
+/// What a request must show.
+#[derive(Clone)]
+pub(super) enum Door {
+    /// This token.
+    Token(Arc<str>),
+    /// Nothing: there is nothing behind it.
+    Open,
+}
+
+/// Serves until this process is told to stop. `directory` is private to the user: the file that
+/// tells the user's programs address and token stands there meanwhile.
+pub(super) async fn serve<H: ServerHandler>(
+    connect: impl Fn() -> H + Send + Sync + 'static,
+    address: &str,
+    door: Door,
+    directory: &Path,
+    mut interrupts: Interrupts,
+    output: &mut Output,
+) -> Result<()> {
+    let listener = listen(address).await?;
+    let bound = listener.local_addr()?;
+    let url = format!("http://{bound}{PATH}");
+    let config = StreamableHttpServerConfig::default().with_allowed_origins(ORIGINS);
+    let stop = config.cancellation_token.clone();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(connect()), sessions, config);
+    let router = Router::new()
+        .nest_service(PATH, service)
+        .layer(middleware::from_fn_with_state(door.clone(), admit));
+    let note = Note::leave(directory, bound, &url, &door)?;
+    output.tell(format_args!("serving at {url}"));
+    if let Door::Token(token) = &door {
+        output.tell(format_args!("token {token}, also in {}", note.0.display()));
+    }
+    let until = async move {
+        interrupts.next().await;
+        // Streams that are open would keep the server from ending.
+        stop.cancel();
+    };
+    axum::serve(listener, router)
+        .with_graceful_shutdown(until)
+        .await?;
+    Ok(())
+}
+
+/// Listens on an address of this machine.
+async fn listen(address: &str) -> Result<TcpListener> {
+    let usage = |reason: String| Usage::new(reason).help("give an address such as 127.0.0.1:7333");
+    let found = address.to_socket_addrs();
+    let found: Vec<SocketAddr> = found
+        .map_err(|error| usage(format!("`{address}` is no address: {error}")))?
+        .collect();
+    let Some(local) = found.iter().find(|it| it.ip().is_loopback()) else {
+        let reason = format!("`{address}` can be reached from other machines");
+        return Err(usage(reason).into());
+    };
+    let listener = TcpListener::bind(local).await;
+    listener.with_context(|| format!("`{address}` cannot be listened on"))
+}
+
+/// The token that requests must show: the person's, else a new one.
+pub(super) fn token() -> Result<Arc<str>> {
+    if let Ok(token) = std::env::var(VARIABLE)
+        && !token.trim().is_empty()
+    {
+        return Ok(token.trim().into());
+    }
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no token can be made: {error}"))?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(digits.into())
+}
+
+/// Lets requests in that show the token.
+async fn admit(State(door): State<Door>, request: Request, next: Next) -> Response {
+    match &door {
+        Door::Token(token) if !shows(request.headers(), token) => {
+            let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"flow\"")];
+            let reason = "this server wants `Authorization: Bearer TOKEN`; \
+                          it printed the token when it started\n";
+            (StatusCode::UNAUTHORIZED, challenge, reason).into_response()
+        }
+        Door::Token(_) | Door::Open => next.run(request).await,
+    }
+}
+
+fn shows(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get(header::AUTHORIZATION);
+    let shown = shown.and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| {
+        let (scheme, shown) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| shown.trim())
+    });
+    // Hashes take the same time to compare however much of a guess is right.
+    shown.is_some_and(|shown| Hash::of(shown.as_bytes()) == Hash::of(token.as_bytes()))
+}
+
+/// The file that tells the user's programs where this server is; it goes with the server.
+struct Note(PathBuf);
+
+impl Note {
+    fn leave(directory: &Path, bound: SocketAddr, url: &str, door: &Door) -> Result<Self> {
+        let path = directory.join(format!("serve-{}.json", bound.port()));
+        let token = match door {
+            Door::Token(token) => Some(token.as_ref()),
+            Door::Open => None,
+        };
+        let note = json!({"url": url, "token": token, "pid": std::process::id()});
+        // One that a killed server left would keep its mode.
+        let _ = fs::remove_file(&path);
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&path);
+        let written = file.and_then(|mut file| writeln!(file, "{note:#}"));
+        written.with_context(|| format!("`{}` cannot be written", path.display()))?;
+        Ok(Note(path))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,293 @@
+//! Keeping workflows: list, look at, store, delete, and what a definition may contain.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use flow_model::diagnostic::Severity;
+use flow_model::graph::{Field, Graph};
+use flow_model::schema;
+use flow_model::tools::{
+    self, CreateWorkflowRequest, CreateWorkflowResponse, DeleteWorkflowRequest,
+    DeleteWorkflowResponse, GetWorkflowDefinitionRequest, GetWorkflowDefinitionResponse,
+    GetWorkflowInfoRequest, GetWorkflowInfoResponse, GetWorkflowSchemaRequest,
+    GetWorkflowSchemaResponse, ListWorkflowsRequest, ListWorkflowsResponse, WorkflowListing,
+    WorkflowParameter,
+};
+use flow_runtime::journal::{Hash, Tally};
+use flow_runtime::library::{
+    Definition, Entry, Fault, Location, Place, StoreError, Workflow, read,
+};
+use flow_runtime::run::time;
+use serde_json::{Map, Value};
+
+use super::Server;
+use super::catalogue::{created, found_at};
+use super::definition::findings;
+use super::tool::{Call, Offer, Refused};
+use crate::list;
+
+pub(super) fn offers() -> Vec<Offer> {
+    vec![
+        Offer::new(create_workflow),
+        Offer::new(delete_workflow),
+        Offer::new(get_workflow_schema),
+        Offer::new(list_workflows),
+        Offer::new(get_workflow_info),
+        Offer::new(get_workflow_definition),
+    ]
+}
+
+async fn get_workflow_schema(
+    _server: Arc<Server>,
+    _request: GetWorkflowSchemaRequest,
+    _call: Call,
+) -> Result<GetWorkflowSchemaResponse, Refused> {
+    let json_schema = schema::workflow();
+    let version = Hash::of(json_schema.to_string().as_bytes()).to_string();
+    let names = tools::all().iter().map(|tool| tool.name.to_owned());
+    Ok(GetWorkflowSchemaResponse {
+        documentation: documentation(),
+        available_tools: names.collect(),
+        schema_version: format!(
+            "{}+{}",
+            env!("CARGO_PKG_VERSION"),
+            version.chars().take(12).collect::<String>()
+        ),
+        json_schema,
+    })
+}
+
+/// The language in short, with the tools of the registry.
+fn documentation() -> String {
+    let mut text = include_str!("definitions.md").to_owned();
+    text.push_str("\n## Tools that a state can execute\n");
+    for tool in tools::all() {
+        text.push_str(&format!("\n**{}** – {}\n", tool.name, tool.description));
+        for parameter in tool.parameters() {
+            let need = match (&parameter.default, parameter.required) {
+                (_, true) => "required".to_owned(),
+                (Some(default), false) => format!("default {default}"),
+                (None, false) => "optional".to_owned(),
+            };
+            let described = parameter.description.lines().next().unwrap_or_default();
+            text.push_str(&format!("- `{}` ({need}): {described}\n", parameter.name));
+        }
+        let fields = tool.result_fields().join(", ");
+        text.push_str(&format!("- result: {fields}\n"));
+    }
+    text
+}
+
+async fn list_workflows(
+    server: Arc<Server>,
+    request: ListWorkflowsRequest,
+    _call: Call,
+) -> Result<ListWorkflowsResponse, Refused> {
+    let workflows = listings(&server, |entry| {
+        request.include_global || entry.place == Place::Project
+    })?;
+    Ok(ListWorkflowsResponse {
+        total: u32::try_from(workflows.len()).unwrap_or(u32::MAX),
+        workflows,
+    })
+}
+
+/// The workflows of the library that are wanted, as a list says them.
+pub(super) fn listings(
+    server: &Server,
+    is_wanted: impl Fn(&Entry) -> bool,
+) -> Result<Vec<WorkflowListing>, Refused> {
+    let tallies = tallies(server)?;
+    let catalogue = server.shelves.catalogue();
+    let workflows = catalogue.workflows.iter();
+    Ok(workflows
+        .filter(|workflow| is_wanted(&workflow.entry))
+        .map(|Workflow { entry, definition }| {
+            let created = entry.file().and_then(created);
+            listing(entry, definition, created, tallies.get(&entry.name))
+        })
+        .collect())
+}
+
+fn tallies(server: &Server) -> Result<HashMap<String, Tally>, Refused> {
+    let tallies = server.host.journal().tallies()?.into_iter();
+    Ok(tallies
+        .map(|tally| (tally.workflow.clone(), tally))
+        .collect())
+}
+
+fn listing(
+    entry: &Entry,
+    definition: &Result<Box<Graph>, Fault>,
+    created: Option<u64>,
+    tally: Option<&Tally>,
+) -> WorkflowListing {
+    let graph = definition.as_deref().ok();
+    let fields = graph.map(list::parameters).unwrap_or_default();
+    WorkflowListing {
+        name: entry.name.clone(),
+        description: graph.and_then(|it| it.description.as_deref().map(str::to_owned)),
+        version: graph.and_then(|it| it.version.as_deref().map(str::to_owned)),
+        source: entry.place.word().to_owned(),
+        path: entry.file().map(|path| path.display().to_string()),
+        parameters: fields.iter().map(parameter).collect(),
+        state_count: graph.map_or(0, |it| u32::try_from(it.body.nodes.len()).unwrap_or(0)),
+        created: created.map(time::iso),
+        run_count: tally.map_or(0, |tally| tally.run_count),
+        success_count: tally.map_or(0, |tally| tally.success_count),
+        last_run: tally.map(|tally| time::iso(tally.last_run)),
+        error: definition.as_ref().err().map(ToString::to_string),
+    }
+}
+
+fn parameter(field: &Field) -> WorkflowParameter {
+    // A secret's default is a secret.
+    let default = field.default.as_ref().filter(|_| !field.secret);
+    WorkflowParameter {
+        name: field.name.to_string(),
+        kind: list::word(field.ty).to_owned(),
+        required: field.required,
+        default: default.map_or(Value::Null, Value::from),
+        description: field.description.as_deref().map(str::to_owned),
+    }
+}
+
+/// The workflow of a name, or that there is none and which there are.
+pub(super) fn find(server: &Server, name: &str) -> Result<Entry, Refused> {
+    let found = server.shelves.library().get(name)?;
+    found.ok_or_else(|| Refused(server.shelves.no_such(name)))
+}
+
+async fn get_workflow_info(
+    server: Arc<Server>,
+    request: GetWorkflowInfoRequest,
+    _call: Call,
+) -> Result<GetWorkflowInfoResponse, Refused> {
+    let entry = find(&server, &request.workflow)?;
+    let library = server.shelves.library();
+    let card = library.card(&entry.name, Some(server.host.journal()))?;
+    let described = card.to_json();
+    let inputs = match &described["inputs"] {
+        Value::Object(inputs) => inputs.clone(),
+        _ => Map::new(),
+    };
+    Ok(GetWorkflowInfoResponse {
+        listing: listing(
+            &card.entry,
+            &card.definition,
+            card.created,
+            card.runs.as_ref(),
+        ),
+        inputs,
+        outputs: described["outputs"].clone(),
+        workflow_signature: card.definition.is_ok().then(|| card.signature()),
+        found_at: found_at(&entry),
+    })
+}
+
+async fn get_workflow_definition(
+    server: Arc<Server>,
+    request: GetWorkflowDefinitionRequest,
+    _call: Call,
+) -> Result<GetWorkflowDefinitionResponse, Refused> {
+    let entry = find(&server, &request.workflow)?;
+    let original = server.shelves.library().original(&entry.name)?;
+    let imports = original.imports.iter();
+    Ok(GetWorkflowDefinitionResponse {
+        name: entry.name.clone(),
+        definition: original.definition.unwrap_or_default(),
+        text: original.text,
+        loaded_from: found_at(&original.entry),
+        resolved_imports: imports
+            .filter_map(|import| serde_json::to_value(import).ok())
+            .collect(),
+    })
+}
+
+async fn create_workflow(
+    server: Arc<Server>,
+    request: CreateWorkflowRequest,
+    _call: Call,
+) -> Result<CreateWorkflowResponse, Refused> {
+    let definition = Definition::Value(&request.workflow_definition);
+    let library = server.shelves.library();
+    let mut response = CreateWorkflowResponse {
+        success: false,
+        workflow_name: String::new(),
+        stored_file: String::new(),
+        workflow_signature: None,
+        validation_errors: Vec::new(),
+        warnings: Vec::new(),
+        error: None,
+    };
+    match library.create(definition, request.overwrite_existing) {
+        Ok(created) => {
+            let file = created.entry.file();
+            response.success = true;
+            response.stored_file = file.map_or_else(String::new, |it| it.display().to_string());
+            response.workflow_name = created.entry.name;
+            response.workflow_signature = Some(created.signature);
+            response.warnings = findings(&created.compiled, Severity::Warning);
+            // Whoever waits for new workflows hears of it now.
+            server.shelves.catalogue();
+        }
+        Err(StoreError::Invalid(compiled)) => {
+            let errors = findings(&compiled, Severity::Error);
+            let name = compiled.draft().map(|draft| draft.name.to_string());
+            response.workflow_name = name.unwrap_or_default();
+            response.error = Some(match errors.len() {
+                1 => "the definition has an error".to_owned(),
+                many => format!("the definition has {many} errors"),
+            });
+            response.validation_errors = errors;
+            response.warnings = findings(&compiled, Severity::Warning);
+        }
+        Err(StoreError::Exists(entry)) => {
+            let error = format!(
+                "there is a workflow `{}` already ({}); overwrite_existing replaces it",
+                entry.name,
+                found_at(&entry)
+            );
+            response.validation_errors = vec![error.clone()];
+            response.workflow_name = entry.name;
+            response.error = Some(error);
+        }
+        Err(error) => {
+            response.validation_errors = vec![error.to_string()];
+            response.error = Some(error.to_string());
+        }
+    }
+    Ok(response)
+}
+
+async fn delete_workflow(
+    server: Arc<Server>,
+    request: DeleteWorkflowRequest,
+    _call: Call,
+) -> Result<DeleteWorkflowResponse, Refused> {
+    let name = request.workflow_name;
+    let deleted = server.shelves.library().delete(&name);
+    let (deleted_file, error) = match deleted {
+        Ok(deleted) => {
+            server.shelves.catalogue();
+            let file = deleted.entry.file();
+            (file.map(|it| it.display().to_string()), None)
+        }
+        Err(StoreError::NotFound { name, .. }) => (None, Some(server.shelves.no_such(&name))),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(DeleteWorkflowResponse {
+        success: error.is_none(),
+        workflow_name: name,
+        deleted_file,
+        error,
+    })
+}
+
+/// The text of a workflow as it is written.
+pub(super) fn text(entry: &Entry) -> Result<String, Refused> {
+    Ok(match &entry.location {
+        Location::File(path) => read(path)?.lossy().into_owned(),
+        Location::Text(text) => text.to_string(),
+    })
+}

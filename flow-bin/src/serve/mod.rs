@@ -1,0 +1,158 @@
+//! `flow serve`: workflows and terminals for agents, over MCP.
+//!
+//! A [`Server`] is what the process knows: a host, a library, the runs under way. It outlives every
+//! connection, so a run goes on when the call that began it has been answered, and any connection
+//! can ask for it. `handler` speaks the protocol for one connection; `stdio` and `http` carry it.
+//!
+//! A tool is declared once in `flow_model::tools` (name, typed request and response, what it does
+//! to the world) and gets its handler here, in the file of its group:
+//!
+//! ```text
+//! pub(super) fn offers() -> Vec<Offer> {
+//!     vec![Offer::new(start_workflow)]
+//! }
+//!
+//! async fn start_workflow(
+//!     server: Arc<Server>,
+//!     request: StartWorkflowRequest,
+//!     call: Call,
+//! ) -> Result<StartWorkflowResponse, Refused> { … }
+//! ```
+//!
+//! The request has been checked when the handler sees it. What cannot be meant is [`Refused`] and
+//! becomes a tool error; a run that failed is an answer. [`Server::follow`] drives a run in the
+//! background and waits for it as long as the call may; `standing` says how a run stands.
+
+mod agent;
+mod audience;
+mod catalogue;
+mod complete;
+mod debug;
+mod definition;
+mod elicit;
+mod fixture;
+mod handler;
+mod http;
+mod keep;
+mod library;
+mod log;
+mod memory;
+mod progress;
+mod prompts;
+mod resources;
+mod runs;
+mod standing;
+mod stdio;
+mod terminal;
+mod tool;
+mod workflow;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use flow_model::tools::Toolset;
+use flow_runtime::host::{Agents, Host};
+use flow_runtime::journal::Journal;
+use flow_runtime::library::Library;
+use tokio::runtime::Builder;
+
+use crate::cli::{ServeArguments, ServeToolset};
+use crate::engine::{self, Interrupts};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::target;
+use audience::Audience;
+use catalogue::Shelves;
+use handler::Connection;
+use keep::Keeping;
+use tool::Offers;
+
+/// What the process knows, whoever is connected.
+pub(crate) struct Server {
+    pub(crate) host: Host,
+    /// Runs that agents drive.
+    pub(crate) agents: Agents,
+    /// Where workflows are found.
+    pub(crate) shelves: Shelves,
+    /// Definitions that wait for their runs to succeed.
+    pub(crate) keeping: Keeping,
+    /// Calls that listen to runs.
+    pub(crate) audience: Arc<Audience>,
+    pub(crate) offers: Offers,
+}
+
+impl Server {
+    fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
+        let journal = Journal::open(engine::journal_path(&library)?)?;
+        let audience = Arc::new(Audience::new(journal.clone()));
+        let mut options = engine::options(journal, library.clone(), None)?;
+        options.people = Arc::clone(&audience) as _;
+        options.watch = Arc::clone(&audience) as _;
+        let host = Host::new(options);
+        Ok(Arc::new(Server {
+            agents: Agents::new(host.clone()),
+            host,
+            shelves: Shelves::new(library),
+            keeping: Keeping::default(),
+            audience,
+            offers: Offers::new(&toolsets(arguments), arguments.read_only),
+        }))
+    }
+
+    /// Ends every run driven here; they stay resumable.
+    async fn stop(&self) {
+        self.host.interrupt();
+        self.host.settled().await;
+        self.agents.settled().await;
+    }
+}
+
+fn toolsets(arguments: &ServeArguments) -> Vec<Toolset> {
+    let asked = arguments.toolsets.iter();
+    asked
+        .map(|toolset| match toolset {
+            ServeToolset::Terminal => Toolset::Terminal,
+            ServeToolset::Workflow => Toolset::Workflow,
+            ServeToolset::Agent => Toolset::Agent,
+            ServeToolset::Debug => Toolset::Debug,
+        })
+        .collect()
+}
+
+pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exit> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the server cannot be started")?;
+    if arguments.conformance {
+        let address = arguments.http.as_deref().unwrap_or("127.0.0.1:0");
+        let directory = std::env::temp_dir();
+        return runtime.block_on(async {
+            let interrupts = Interrupts::new()?;
+            let connect = || fixture::Fixture;
+            let door = http::Door::Open;
+            http::serve(connect, address, door, &directory, interrupts, output).await?;
+            Ok(Exit::Done)
+        });
+    }
+    let server = Server::new(target::library()?, arguments)?;
+    runtime.block_on(async {
+        let interrupts = Interrupts::new()?;
+        let watched = Arc::clone(&server);
+        let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
+        let served = match &arguments.http {
+            None => stdio::serve(&server, interrupts).await,
+            Some(address) => {
+                let door = http::Door::Token(http::token()?);
+                let journal = server.host.journal().path().to_owned();
+                let directory = journal.parent().unwrap_or(Path::new("."));
+                let shared = Arc::clone(&server);
+                let connect = move || Connection::new(&shared);
+                http::serve(connect, address, door, directory, interrupts, output).await
+            }
+        };
+        look_out.abort();
+        server.stop().await;
+        served
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,89 @@
+//! Following the runs that this process drives, whoever asked for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flow_runtime::host::{self, Driven, Report};
+use flow_runtime::journal::{self, RunId};
+use flow_runtime::run::Happening;
+
+use super::Server;
+use super::tool::{Call, Refused};
+
+/// How a run stood when it was let go of.
+#[derive(Clone, Debug)]
+pub(crate) enum Stood {
+    /// So.
+    Let(Box<Report>),
+    /// Another process drives it.
+    Elsewhere,
+    /// It could not be driven, for this reason.
+    Broken(String),
+}
+
+/// How waiting for a run ended.
+pub(crate) enum Followed {
+    /// The run was let go of.
+    Stood(Stood),
+    /// It is still going.
+    Going,
+}
+
+impl Server {
+    /// Drives a run in the background and waits for it as long as the call may. A call that is
+    /// cancelled meanwhile cancels the run.
+    pub(crate) async fn follow(
+        self: &Arc<Self>,
+        run: RunId,
+        longest: Duration,
+        call: &Call,
+    ) -> Result<Followed, Refused> {
+        let driven = self.host.drive_in_background(run);
+        self.keep_after(run, &driven);
+        let stood = tokio::select! {
+            biased;
+            stood = stood(driven.clone()) => stood,
+            () = call.cancelled() => {
+                self.cancel(run).await?;
+                stood(driven).await
+            }
+            () = tokio::time::sleep(longest) => return Ok(Followed::Going),
+        };
+        Ok(Followed::Stood(stood))
+    }
+
+    /// Waits until a run is let go of, if it is driven here, but not for longer than this.
+    pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) {
+        let Some(driven) = self.host.driven(run) else {
+            return;
+        };
+        tokio::select! {
+            _ = driven.end() => {}
+            () = tokio::time::sleep(longest) => {}
+            () = call.cancelled() => {}
+        }
+    }
+
+    async fn cancel(&self, run: RunId) -> Result<(), Refused> {
+        let reason = "the call that waited for it was cancelled".to_owned();
+        let cancelled = self.host.record(run, Happening::Cancelled { reason });
+        match cancelled.await {
+            // It ended meanwhile.
+            Ok(()) | Err(host::Error::Refused(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn stood(driven: Driven) -> Stood {
+    let Some(end) = driven.end().await else {
+        return Stood::Broken("the run was let go of unexpectedly".to_owned());
+    };
+    match end {
+        Ok(report) => Stood::Let(Box::new(report)),
+        Err(error) => match error.as_ref() {
+            host::Error::Journal(journal::Error::Held { .. }) => Stood::Elsewhere,
+            error => Stood::Broken(error.to_string()),
+        },
+    }
+}

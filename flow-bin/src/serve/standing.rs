@@ -1,0 +1,173 @@
+//! How runs stand, as agents are told.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoggedTransition, LoopStatus};
+use flow_runtime::host::{Report, ReportStatus};
+use flow_runtime::journal::{RunId, Status};
+use flow_runtime::run::{Action, Deed, Effect, Ending, time};
+use flow_runtime::value::Value as Given;
+use serde_json::{Map, Value};
+
+use super::Server;
+use super::tool::Refused;
+use crate::run::pending_json;
+
+/// Entries of a log in one answer.
+const LOG_PAGE: usize = 100;
+
+/// The time now, in milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A value as an object; anything else is none.
+pub(super) fn object(value: &Given) -> Map<String, Value> {
+    match value.to_json() {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// What a run and the runs it called wait for, each with everything needed to answer it.
+pub(super) fn pending(
+    server: &Server,
+    report: &Report,
+) -> Result<Vec<Map<String, Value>>, Refused> {
+    let pending = server.host.pending(report)?;
+    let asked = pending.iter().filter(|(_, action)| is_asked(action));
+    Ok(asked
+        .filter_map(|it| pending_json(it).as_object().cloned())
+        .collect())
+}
+
+/// Whether somebody has to answer an action.
+pub(super) fn is_asked(action: &Action) -> bool {
+    match &action.what {
+        Deed::Prompt { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Judge { .. } => true,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+    }
+}
+
+/// How a run stands, whoever drives it.
+pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus, Refused> {
+    let record = server.host.journal().run(report.run)?;
+    Ok(match (report.status, record.status) {
+        (ReportStatus::Completed, _) => LoopStatus::Completed,
+        (ReportStatus::Failed, _) => LoopStatus::Failed,
+        (ReportStatus::Cancelled, _) => LoopStatus::Cancelled,
+        (ReportStatus::Waiting | ReportStatus::Interrupted, Status::Sleeping) => {
+            LoopStatus::Sleeping
+        }
+        (ReportStatus::Waiting | ReportStatus::Interrupted, Status::Waiting) => LoopStatus::Waiting,
+        (ReportStatus::Waiting | ReportStatus::Interrupted, _) => LoopStatus::Running,
+    })
+}
+
+/// Everything about a run.
+pub(super) fn status(
+    server: &Server,
+    run: RunId,
+    log_cursor: Option<&str>,
+) -> Result<GetWorkflowStatusResponse, Refused> {
+    let report = server.host.report(run)?;
+    let all_pending = pending(server, &report)?;
+    let (execution_log, next_log_cursor) = log(server, run, log_cursor)?;
+    Ok(GetWorkflowStatusResponse {
+        workflow_id: run.to_string(),
+        status: loop_status(server, &report)?,
+        pending: all_pending.first().cloned(),
+        all_pending,
+        execution_log,
+        next_log_cursor,
+        state: report.state.to_json(),
+        final_variables: object(&report.variables),
+        output: report.output.to_json(),
+        error: report.error.as_ref().map(|error| error.message.clone()),
+        total_elapsed_time: seconds(report.elapsed_ms),
+        states_executed: report.states_executed,
+        final_state: report.final_state,
+        workflow_name: report.workflow,
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds of a run are far below 2^53"
+)]
+pub(super) fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1000.0
+}
+
+/// A page of what happened in a run, and where the next one begins.
+pub(super) fn log(
+    server: &Server,
+    run: RunId,
+    cursor: Option<&str>,
+) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
+    let first = match cursor {
+        None => 0,
+        Some(text) => text.parse::<usize>().map_err(|_| {
+            let help = "give `next_log_cursor` of an answer before, or leave it out";
+            Refused(format!("`log_cursor` is no cursor: {help}"))
+        })?,
+    };
+    let mut entries = Vec::new();
+    let mut act: Option<Action> = None;
+    let mut since = 0;
+    for (at, effect) in server.host.history(run)? {
+        match effect {
+            Effect::Entered(_) => {
+                act = None;
+                since = at;
+            }
+            Effect::Act(action) => act = Some(action),
+            Effect::Left {
+                place,
+                outcome,
+                next,
+            } if place.frame == 0 => {
+                let what = act.take().filter(|action| action.node == place.node);
+                entries.push(LogEntry::Execution {
+                    tool: what.as_ref().map(|it| tool(&it.what)),
+                    params: what.map_or(Value::Null, |it| {
+                        serde_json::to_value(&it.what).unwrap_or_default()
+                    }),
+                    result: Value::Null,
+                    tool_success: matches!(outcome, Ending::Success | Ending::Skipped),
+                    elapsed_time: seconds(at.saturating_sub(since)),
+                    transition: next.map(|next| LoggedTransition {
+                        from_state: place.node.clone(),
+                        to_state: Some(next),
+                        condition_met: true,
+                        message: None,
+                    }),
+                    state: place.node,
+                    timestamp: time::iso(at),
+                });
+            }
+            _ => {}
+        }
+    }
+    let total = entries.len();
+    let page: Vec<LogEntry> = entries.into_iter().skip(first).take(LOG_PAGE).collect();
+    let next = first + page.len();
+    Ok((page, (next < total).then(|| next.to_string())))
+}
+
+fn tool(deed: &Deed) -> String {
+    match deed {
+        Deed::Tool { tool, .. } => tool.clone(),
+        Deed::Shell { .. } => "shell".to_owned(),
+        Deed::Prompt { .. } => "prompt".to_owned(),
+        Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate".to_owned(),
+        Deed::Call { .. } => "run_workflow".to_owned(),
+        Deed::Judge { .. } => "judge".to_owned(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Tools as the server offers them: a declaration of the registry with its handler.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use flow_model::suggest::nearest_or_part;
+use flow_model::tools::{self, FlowRequest, InvalidParameters, Request, Tool, Toolset};
+use flow_runtime::host::{self, Boxed};
+use flow_runtime::{journal, library};
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequestParams, ElicitationCapability, InputRequiredResult, InputResponses,
+    ProtocolVersion, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value};
+
+use super::Server;
+use super::log::Threshold;
+
+/// The name that stands for the list of workflows; a workflow called so is `_list`.
+pub(crate) const LIST: &str = "list";
+
+/// Why a tool did not do what was asked, for the agent that asked.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) String);
+
+impl Refused {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Refused(message.into())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+macro_rules! refused_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Refused {
+            fn from(error: $error) -> Self {
+                Refused(error.to_string())
+            }
+        }
+    )*};
+}
+refused_from!(
+    InvalidParameters,
+    host::Error,
+    journal::Error,
+    library::Error,
+    library::StoreError
+);
+
+/// What a tool answers.
+pub(crate) enum Reply<T> {
+    /// This.
+    Done(T),
+    /// The person in front of the client is asked first; the client then calls again.
+    Ask(Box<InputRequiredResult>),
+}
+
+impl<T> From<T> for Reply<T> {
+    fn from(done: T) -> Self {
+        Reply::Done(done)
+    }
+}
+
+/// A call that has not been answered yet.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) context: RequestContext<RoleServer>,
+    /// What the person said to the questions of the answer before.
+    pub(crate) answers: Option<InputResponses>,
+    /// What the answer before asked to be given back.
+    pub(crate) state: Option<String>,
+    /// Whether the client is of the time when a server asks by its answer instead of by a request.
+    pub(crate) is_stateless: bool,
+    /// Whether the client wants log messages about this call.
+    pub(crate) wants_log: bool,
+}
+
+impl Call {
+    pub(super) fn new(
+        request: &mut CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+        threshold: &Threshold,
+    ) -> Self {
+        let version = context.protocol_version();
+        let is_stateless =
+            version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        Call {
+            answers: request.input_responses.take(),
+            state: request.request_state.take(),
+            is_stateless,
+            wants_log: threshold.lets(&context, is_stateless),
+            context,
+        }
+    }
+
+    /// Whether the client can show the person a form.
+    pub(crate) fn can_ask(&self) -> bool {
+        let shows_forms = |it: &ElicitationCapability| it.form.is_some() || it.url.is_none();
+        let capabilities = self.context.client_capabilities();
+        capabilities
+            .and_then(|it| it.elicitation)
+            .is_some_and(|it| shows_forms(&it))
+    }
+
+    /// Returns when the client no longer wants an answer.
+    pub(crate) async fn cancelled(&self) {
+        self.context.ct.cancelled().await;
+    }
+}
+
+type Handler = Box<
+    dyn Fn(Arc<Server>, Value, Call) -> Boxed<'static, Result<Reply<Value>, Refused>> + Send + Sync,
+>;
+
+/// A tool with its handler.
+pub(crate) struct Offer {
+    tool: &'static Tool,
+    /// Groups it is offered with beside its own.
+    also: &'static [Toolset],
+    handler: Handler,
+}
+
+impl Offer {
+    /// A tool whose handler takes its request, checked, and answers its response.
+    pub(crate) fn new<R, H, F, A>(handler: H) -> Self
+    where
+        R: Request + Send,
+        H: Fn(Arc<Server>, R, Call) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<A, Refused>> + Send + 'static,
+        A: Into<Reply<R::Response>>,
+    {
+        Offer {
+            tool: R::tool(),
+            also: &[],
+            handler: Box::new(move |server, parameters, call| {
+                let answering = match tools::request::<R>(parameters) {
+                    Ok(request) => handler(server, request, call),
+                    Err(invalid) => return Box::pin(async { Err(invalid.into()) }),
+                };
+                Box::pin(async move {
+                    Ok(match answering.await?.into() {
+                        Reply::Ask(ask) => Reply::Ask(ask),
+                        Reply::Done(response) => Reply::Done(
+                            serde_json::to_value(response)
+                                .map_err(|error| Refused(error.to_string()))?,
+                        ),
+                    })
+                })
+            }),
+        }
+    }
+
+    /// Offers it with other groups as well.
+    pub(crate) fn also_in(mut self, toolsets: &'static [Toolset]) -> Self {
+        self.also = toolsets;
+        self
+    }
+}
+
+/// The tools that are offered.
+pub(crate) struct Offers {
+    offers: Vec<Offer>,
+    by_name: HashMap<&'static str, usize>,
+    listed: Vec<rmcp::model::Tool>,
+}
+
+impl Offers {
+    pub(crate) fn new(toolsets: &[Toolset], read_only: bool) -> Self {
+        let mut offers: Vec<Offer> = [
+            super::terminal::offers(),
+            super::workflow::offers(),
+            super::library::offers(),
+            super::memory::offers(),
+            super::agent::offers(),
+            super::debug::offers(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        offers.retain(|offer| {
+            let mut groups = offer.also.iter().chain([&offer.tool.toolset]);
+            groups.any(|group| toolsets.contains(group)) && (offer.tool.read_only || !read_only)
+        });
+        let by_name = offers.iter().enumerate();
+        Offers {
+            by_name: by_name
+                .map(|(index, offer)| (offer.tool.name, index))
+                .collect(),
+            listed: offers.iter().map(|offer| listed(offer.tool)).collect(),
+            offers,
+        }
+    }
+
+    /// The tools as clients read them, with the workflows that there are.
+    pub(crate) fn listed(&self, workflows: &[String]) -> Vec<rmcp::model::Tool> {
+        let mut listed = self.listed.clone();
+        for tool in &mut listed {
+            if tool.name == FlowRequest::tool().name {
+                name(Arc::make_mut(&mut tool.input_schema), workflows);
+            }
+        }
+        listed
+    }
+
+    /// Calls a tool; `None` when there is none of this name.
+    pub(crate) fn call(
+        &self,
+        server: Arc<Server>,
+        name: &str,
+        parameters: Map<String, Value>,
+        call: Call,
+    ) -> Option<Boxed<'static, Result<Reply<Value>, Refused>>> {
+        let offer = &self.offers[*self.by_name.get(name)?];
+        Some((offer.handler)(server, Value::Object(parameters), call))
+    }
+
+    /// The tool that was probably meant.
+    pub(crate) fn near(&self, name: &str) -> Option<&'static str> {
+        nearest_or_part(name, self.offers.iter().map(|offer| offer.tool.name))
+    }
+}
+
+/// Lists the workflows where one is chosen. What is not listed is taken too: it may be newer than
+/// the list that a client has.
+fn name(schema: &mut Map<String, Value>, workflows: &[String]) {
+    let names = workflows.iter().map(|name| match name.as_str() {
+        LIST => format!("_{LIST}"),
+        name => name.to_owned(),
+    });
+    let names: Vec<String> = [LIST.to_owned()].into_iter().chain(names).collect();
+    if let Some(choice) = schema
+        .get_mut("properties")
+        .and_then(|properties| properties.get_mut("flow_name"))
+    {
+        choice["enum"] = names.into();
+    }
+}
+
+fn listed(tool: &'static Tool) -> rmcp::model::Tool {
+    let object = |schema: &Value| Arc::new(schema.as_object().cloned().unwrap_or_default());
+    let annotations = ToolAnnotations::with_title(tool.title)
+        .read_only(tool.read_only)
+        .destructive(tool.destructive)
+        .idempotent(tool.idempotent)
+        .open_world(!tool.read_only);
+    rmcp::model::Tool::new(tool.name, tool.description, object(tool.input_schema()))
+        .with_title(tool.title)
+        .with_raw_output_schema(object(tool.output_schema()))
+        .with_annotations(annotations)
+}

@@ -1,0 +1,467 @@
+//! Running workflows: `run_workflow` and `flow`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flow_model::graph::Graph;
+use flow_model::tools::{
+    FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
+    WorkflowSignature,
+};
+use flow_runtime::host::{self, Answer, Report, ReportStatus, StartOptions};
+use flow_runtime::journal::RunId;
+use flow_runtime::run::{Action, Happening, Refusal};
+use flow_runtime::value::Value as Given;
+use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, InputRequiredResult};
+use serde_json::{Map, Value};
+
+use super::definition::Definition;
+use super::keep::Kept;
+use super::library::listings;
+use super::progress::{News, Teller};
+use super::runs::{Followed, Stood};
+use super::standing::{self, object, seconds};
+use super::tool::{Call, LIST, Offer, Refused, Reply};
+use super::{Server, elicit};
+use crate::cli;
+use crate::list;
+use crate::output::Paint;
+use crate::run::plan;
+
+pub(super) fn offers() -> Vec<Offer> {
+    vec![Offer::new(flow), Offer::new(run_workflow)]
+}
+
+/// A run that is wanted.
+struct Wanted {
+    graph: Graph,
+    inputs: Given,
+    options: StartOptions,
+    /// Whether the person in front of the client may be asked.
+    asks: bool,
+    quiet: bool,
+    wait: Duration,
+    /// The definition, when it is to be kept after success.
+    keep: Option<Value>,
+}
+
+/// How a run stands when its call is answered.
+enum Outcome {
+    /// So; still driven when the flag says so.
+    Stands(Box<Report>, bool),
+    /// The client asks the person first.
+    Ask(Box<InputRequiredResult>),
+}
+
+async fn run_workflow(
+    server: Arc<Server>,
+    request: RunWorkflowRequest,
+    call: Call,
+) -> Result<Reply<RunWorkflowResponse>, Refused> {
+    let definition = match (&request.workflow_name, &request.workflow_definition) {
+        (Some(name), _) => Definition::named(&server, name)?,
+        (None, Some(definition)) => Definition::given(&server, definition)?,
+        (None, None) => {
+            return Err(Refused::new(
+                "give `workflow_name` or `workflow_definition`",
+            ));
+        }
+    };
+    let mut response = RunWorkflowResponse {
+        success: false,
+        status: RunStatus::Failed,
+        workflow_name: definition.name(),
+        workflow_id: None,
+        session_id: request.session_id.clone(),
+        final_state: String::new(),
+        states_executed: 0,
+        total_elapsed_time: 0.0,
+        workflow_signature: None,
+        execution_log: Vec::new(),
+        next_log_cursor: None,
+        final_variables: Map::new(),
+        return_values: std::collections::BTreeMap::new(),
+        output: Value::Null,
+        workflow_saved: false,
+        saved_workflow_name: None,
+        available_workflows: server.shelves.names(),
+        recursion_depth: 0,
+        pending: None,
+        error: None,
+    };
+    let mut graph = match definition {
+        Definition::Ready(graph) => *graph,
+        Definition::Unknown(name) => {
+            response.final_state = "workflow_not_found".to_owned();
+            response.error = Some(server.shelves.no_such(&name));
+            return Ok(response.into());
+        }
+        Definition::Invalid { errors, .. } => {
+            response.final_state = "definition_invalid".to_owned();
+            let errors = errors.join("\n");
+            response.error = Some(format!("the definition has errors:\n{errors}"));
+            return Ok(response.into());
+        }
+    };
+    response.workflow_signature = Some(WorkflowSignature::of(&graph));
+    let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
+    graph.limits.timeout = Some(limit.min(request.execution_timeout));
+    let (inputs, variables) = bound(&graph, request.inputs, request.initial_variables);
+    let wanted = Wanted {
+        graph,
+        inputs,
+        options: StartOptions {
+            variables,
+            session: request.session_id,
+            max_steps: Some(u64::from(request.max_states)),
+            ..StartOptions::default()
+        },
+        asks: true,
+        quiet: false,
+        wait: Duration::from_secs_f64(request.wait_seconds),
+        keep: request
+            .workflow_definition
+            .filter(|_| request.save_on_success),
+    };
+    let (report, driven) = match run(&server, wanted, &call).await? {
+        Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::Stands(report, driven) => (*report, driven),
+    };
+    let (log, next) = standing::log(&server, report.run, None)?;
+    let opened = report.variables.get("session_id").and_then(Given::as_str);
+    response.session_id = response.session_id.or_else(|| opened.map(str::to_owned));
+    response.status = status(&server, &report, driven)?;
+    response.success = response.status == RunStatus::Completed;
+    response.workflow_id = Some(report.run.to_string());
+    response.recursion_depth = depth(&server, report.run)?;
+    response.pending = standing::pending(&server, &report)?.into_iter().next();
+    response.final_variables = object(&report.variables);
+    response.output = report.output.to_json();
+    response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
+    response.total_elapsed_time = seconds(report.elapsed_ms);
+    response.error = report.error.map(|error| error.message);
+    response.final_state = report.final_state.unwrap_or_default();
+    response.execution_log = log;
+    response.next_log_cursor = next;
+    match server.kept(report.run) {
+        None | Some(Kept::Not(_)) => {}
+        Some(Kept::Stored(name)) => {
+            response.workflow_saved = true;
+            response.saved_workflow_name = Some(name);
+            response.available_workflows = server.shelves.names();
+        }
+        Some(Kept::Known(name)) => response.saved_workflow_name = Some(name),
+        Some(Kept::Refused(reason)) => {
+            response.error = Some(format!("the run succeeded and is not stored: {reason}"));
+        }
+    }
+    Ok(response.into())
+}
+
+async fn flow(
+    server: Arc<Server>,
+    request: FlowRequest,
+    call: Call,
+) -> Result<Reply<FlowResponse>, Refused> {
+    let mut response = FlowResponse {
+        flow_name: request.flow_name.clone(),
+        ..FlowResponse::default()
+    };
+    if request.flow_name == LIST {
+        response.success = true;
+        response.workflows = Some(listings(&server, |_| true)?);
+        response.listing = written(&server, request.format, request.verbose);
+        return Ok(response.into());
+    }
+    let name = match request.flow_name.strip_prefix('_') {
+        Some(LIST) => LIST,
+        _ => &request.flow_name,
+    };
+    let graph = match Definition::named(&server, name)? {
+        Definition::Ready(graph) => *graph,
+        Definition::Unknown(name) => {
+            response.error = Some(server.shelves.no_such(&name));
+            response.available_workflows = Some(server.shelves.names());
+            return Ok(response.into());
+        }
+        Definition::Invalid { errors, .. } => {
+            let errors = errors.join("\n");
+            response.error = Some(format!("the definition has errors:\n{errors}"));
+            return Ok(response.into());
+        }
+    };
+    let (inputs, _) = bound(&graph, request.parameters, Map::new());
+    if request.dry_run {
+        let inputs = checked(&graph, &inputs)?;
+        response.plan = Some(plan::as_json(&graph, &inputs));
+        response.success = true;
+        return Ok(response.into());
+    }
+    let wanted = Wanted {
+        graph,
+        inputs,
+        options: StartOptions::default(),
+        asks: request.interactive.unwrap_or(true),
+        quiet: request.quiet,
+        wait: Duration::from_secs_f64(request.wait_seconds),
+        keep: None,
+    };
+    let (report, driven) = match run(&server, wanted, &call).await? {
+        Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::Stands(report, driven) => (*report, driven),
+    };
+    let status = status(&server, &report, driven)?;
+    if request.verbose {
+        response.execution_log = Some(standing::log(&server, report.run, None)?.0);
+    }
+    response.success = status == RunStatus::Completed;
+    response.status = Some(status);
+    response.workflow_id = Some(report.run.to_string());
+    response.pending = standing::pending(&server, &report)?.into_iter().next();
+    response.states_executed = Some(report.states_executed);
+    response.total_elapsed_time = Some(seconds(report.elapsed_ms));
+    response.output = Some(report.output.to_json());
+    response.state = Some(report.state.to_json());
+    response.final_state = report.final_state;
+    response.error = report.error.map(|error| error.message);
+    Ok(response.into())
+}
+
+/// The list of workflows in a format other than JSON.
+fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String> {
+    let format = match format {
+        ListFormat::Json => return None,
+        ListFormat::Yaml => cli::ListFormat::Yaml,
+        ListFormat::Table => cli::ListFormat::Table,
+    };
+    let catalogue = server.shelves.catalogue();
+    Some(list::text(&catalogue, format, verbose, Paint::none(), None))
+}
+
+/// Inputs and variables: a variable that is named like an input is that input.
+fn bound(
+    graph: &Graph,
+    mut inputs: Map<String, Value>,
+    variables: Map<String, Value>,
+) -> (Given, Given) {
+    let is_input = |name: &str| {
+        let fields = graph.inputs.as_deref().unwrap_or_default();
+        fields.iter().any(|field| field.name == name)
+    };
+    let mut others = Map::new();
+    for (name, value) in variables {
+        if is_input(&name) {
+            inputs.entry(name).or_insert(value);
+        } else {
+            others.insert(name, value);
+        }
+    }
+    let variables = match others.is_empty() {
+        true => Given::Null,
+        false => Given::from(&Value::Object(others)),
+    };
+    (Given::from(&Value::Object(inputs)), variables)
+}
+
+/// Inputs with their defaults, or every fault.
+fn checked(graph: &Graph, inputs: &Given) -> Result<Given, Refused> {
+    host::complete(graph, inputs).map_err(|error| unfit(graph, &error))
+}
+
+/// Inputs that do not fit, with those that the workflow has.
+fn unfit(graph: &Graph, error: &host::Error) -> Refused {
+    let fields = graph.inputs.as_deref().unwrap_or_default();
+    let known: Vec<String> = fields
+        .iter()
+        .map(|field| match field.required {
+            true => format!("{} ({}, required)", field.name, list::word(field.ty)),
+            false => format!("{} ({})", field.name, list::word(field.ty)),
+        })
+        .collect();
+    let known = match known.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}", known.join(", ")),
+    };
+    let name = &graph.name;
+    Refused(format!("inputs of `{name}` do not fit; {known}:\n{error}"))
+}
+
+/// Starts a run, or goes on with the one that the person was asked about, and waits for it.
+async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcome, Refused> {
+    let run = match asked_before(server, call)? {
+        Some(run) => {
+            if let Some(again) = answered(server, run, call).await? {
+                return Ok(Outcome::Ask(again));
+            }
+            run
+        }
+        None => {
+            let started = server
+                .host
+                .start(&wanted.graph, &wanted.inputs, wanted.options);
+            let run = started.await.map_err(|error| match error {
+                error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
+                error => error.into(),
+            })?;
+            if let Some(definition) = wanted.keep {
+                server.keeping.after(run, definition);
+            }
+            run
+        }
+    };
+    let teller = match wanted.quiet {
+        true => None,
+        false => Teller::new(call, &wanted.graph),
+    };
+    if let Some(teller) = &teller
+        && call.state.is_none()
+    {
+        let parameters = plan::shown_inputs(&wanted.graph, &wanted.inputs);
+        let _ = teller
+            .news()
+            .send(News::started(&wanted.graph, parameters, run));
+    }
+    let listening = server.audience.listen(run, call, teller, wanted.asks);
+    let followed = server.follow(run, wanted.wait, call).await;
+    listening.stop().await;
+    let (report, driven) = match followed? {
+        Followed::Stood(Stood::Let(report)) => (report, false),
+        Followed::Stood(Stood::Elsewhere) => (Box::new(server.host.report(run)?), true),
+        Followed::Stood(Stood::Broken(reason)) => return Err(Refused(reason)),
+        Followed::Going => (Box::new(server.host.report(run)?), true),
+    };
+    let waits = report.status == ReportStatus::Waiting && !driven;
+    if waits && wanted.asks && call.is_stateless && call.can_ask() && !put_off(call) {
+        let pending = server.host.pending(&report)?;
+        if let Some(ask) = question(run, &pending, None) {
+            return Ok(Outcome::Ask(ask));
+        }
+    }
+    Ok(Outcome::Stands(report, driven))
+}
+
+/// The run that the answer before asked about.
+fn asked_before(server: &Server, call: &Call) -> Result<Option<RunId>, Refused> {
+    let Some(state) = &call.state else {
+        return Ok(None);
+    };
+    let run: Result<RunId, _> = state.parse();
+    match run {
+        Ok(run) => {
+            server.host.journal().run(run)?;
+            Ok(Some(run))
+        }
+        Err(_) => Err(Refused::new(
+            "`requestState` is not one that this server gave",
+        )),
+    }
+}
+
+/// Whether the person closed a form without an answer.
+fn put_off(call: &Call) -> bool {
+    let answers = call.answers.iter().flatten();
+    let mut said = answers.filter_map(|(_, it)| serde_json::from_value(it.clone()).ok());
+    said.any(|it: ElicitResult| it.action == rmcp::model::ElicitationAction::Cancel)
+}
+
+/// Questions of a run for the client to ask; keys are runs and their actions.
+fn question(
+    run: RunId,
+    pending: &[(RunId, Action)],
+    complaint: Option<(&str, &str)>,
+) -> Option<Box<InputRequiredResult>> {
+    let mut requests = InputRequests::new();
+    for (asking, action) in pending {
+        let key = key(*asking, action);
+        let complaint = complaint
+            .filter(|(about, _)| *about == key)
+            .map(|(_, it)| it);
+        let form = elicit::asked(action)
+            .and_then(|(message, asked)| elicit::form(message, asked, complaint));
+        if let Some(form) = form {
+            requests.insert(key, InputRequest::Elicitation(ElicitRequest::new(form)));
+        }
+    }
+    if requests.is_empty() {
+        return None;
+    }
+    Some(Box::new(InputRequiredResult::new(
+        Some(requests),
+        Some(run.to_string()),
+    )))
+}
+
+fn key(run: RunId, action: &Action) -> String {
+    format!("{run}/{}", action.id.0)
+}
+
+/// Records what the person said; an answer that is not valid is asked for again.
+async fn answered(
+    server: &Server,
+    run: RunId,
+    call: &Call,
+) -> Result<Option<Box<InputRequiredResult>>, Refused> {
+    let report = server.host.report(run)?;
+    let pending = server.host.pending(&report)?;
+    let answers = call.answers.iter().flatten();
+    for (about, said) in answers {
+        let Some((asking, action)) = pending.iter().find(|(run, it)| key(*run, it) == *about)
+        else {
+            // Somebody else has answered it meanwhile.
+            continue;
+        };
+        let Some((_, asked)) = elicit::asked(action) else {
+            continue;
+        };
+        let said: ElicitResult = serde_json::from_value(said.clone())
+            .map_err(|error| Refused(format!("the answer to `{about}` cannot be read: {error}")))?;
+        let happening = match elicit::answer(asked, &said) {
+            Answer::Given(result) => Happening::Completed {
+                action: action.id,
+                result,
+            },
+            Answer::Declined(reason) => Happening::Declined {
+                action: action.id,
+                reason,
+            },
+            Answer::Later => continue,
+        };
+        match server.host.record(*asking, happening).await {
+            Ok(()) => {}
+            Err(host::Error::Refused(Refusal::Invalid(reason))) => {
+                return Ok(question(run, &pending, Some((about, &reason))));
+            }
+            Err(host::Error::Refused(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// How a run stands, in the words of the run tools.
+fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, Refused> {
+    Ok(match report.status {
+        ReportStatus::Completed => RunStatus::Completed,
+        ReportStatus::Failed => RunStatus::Failed,
+        ReportStatus::Cancelled => RunStatus::Cancelled,
+        // A run that is still driven may nevertheless only wait for an answer.
+        ReportStatus::Waiting | ReportStatus::Interrupted => {
+            let pending = server.host.pending(report)?;
+            let only_asks =
+                !pending.is_empty() && pending.iter().all(|(_, it)| standing::is_asked(it));
+            match driven && !only_asks {
+                true => RunStatus::Running,
+                false => RunStatus::Waiting,
+            }
+        }
+    })
+}
+
+/// The deepest level of runs that a run has called.
+fn depth(server: &Server, run: RunId) -> Result<u32, Refused> {
+    let mut deepest = 0;
+    for child in server.host.called(run)? {
+        deepest = deepest.max(1 + depth(server, child.id)?);
+    }
+    Ok(deepest)
+}

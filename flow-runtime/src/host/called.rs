@@ -1,0 +1,63 @@
+//! Runs that call others: who called whom, and what all of them together wait for.
+
+use super::local::{Error, Host, Report};
+use crate::journal::{Listing, RunId, RunRecord};
+use crate::run::{Action, Deed};
+
+impl Host {
+    /// The run that called this one, or its caller's caller, as long as those are not over.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn outermost(&self, run: RunId) -> Result<RunId, Error> {
+        let mut outermost = run;
+        while let Some(parent) = self.journal().run(outermost)?.parent {
+            if self.journal().run(parent)?.status.is_final() {
+                break;
+            }
+            outermost = parent;
+        }
+        Ok(outermost)
+    }
+
+    /// The runs that a run has called.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn called(&self, run: RunId) -> Result<Vec<RunRecord>, Error> {
+        let called = Listing::new().children_of(run);
+        Ok(self.journal().list(&called, usize::MAX >> 1)?.runs)
+    }
+
+    /// What a run waits for, with what the runs it has called wait for.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>, Error> {
+        let mut pending = Vec::new();
+        let mut calls = false;
+        for action in &report.pending {
+            match &action.what {
+                Deed::Call { .. } => calls = true,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Prompt { .. }
+                | Deed::Delegate { .. }
+                | Deed::DelegateItem { .. }
+                | Deed::Judge { .. } => pending.push((report.run, action.clone())),
+            }
+        }
+        if calls {
+            for child in self.called(report.run)? {
+                if !child.status.is_final() {
+                    let report = self.report(child.id)?;
+                    pending.extend(self.pending(&report)?);
+                }
+            }
+        }
+        Ok(pending)
+    }
+}

@@ -1,0 +1,591 @@
+//! What an agent that drives a run is handed: steps and tasks, each by a name.
+//!
+//! The name of a step is its node's id the first time a part of a run hands it out, and
+//! `id~number` after that, with the number of the action. What belongs to a task of a fan-out has
+//! the task's name before it, as in `research.0/find`; a task is named by its fan-out and the index
+//! of its item.
+
+use flow_model::graph::{By, FanOut, Kind, Node, Task};
+
+use super::effect::{Action, Deed, Status};
+use super::event::{ActionId, Failure};
+use super::frame::{BodyRef, Child, Children, Frame, FrameId, ROOT, Waits};
+use super::{Data, Refusal, Run};
+use crate::value::Value;
+
+/// Parts of a name that are looked at: tasks within tasks, and a call.
+const DEEPEST: usize = 8;
+
+impl Deed {
+    /// Whether it is the agent's to do where an agent drives the run.
+    #[must_use]
+    pub fn is_for_agent(&self) -> bool {
+        match self {
+            Deed::Shell { by, .. } => match by {
+                By::Host | By::Agent => true,
+                By::Server => false,
+            },
+            Deed::Tool { builtin, .. } => !builtin,
+            Deed::Prompt { .. }
+            | Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Judge { .. } => true,
+            Deed::Call { .. } => false,
+        }
+    }
+}
+
+/// The part of a run that one agent works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All but what sub-agents do.
+    Main,
+    /// One task of a fan-out.
+    Task {
+        /// The fan-out.
+        tasks: ActionId,
+        /// The index of the item.
+        item: usize,
+    },
+}
+
+/// What a part of a run waits for.
+#[derive(Debug, Default)]
+pub struct Handouts<'a> {
+    /// Everything that somebody has to do, in the order it came up.
+    pub steps: Vec<Handout<'a>>,
+    /// Fan-outs whose tasks have been begun, in the order they came up.
+    pub under_way: Vec<Tasks<'a>>,
+    /// The earliest time that is waited for, in milliseconds since 1970.
+    pub wakes: Option<u64>,
+    /// Whether something waits for its turn, or goes on by itself.
+    pub goes_on: bool,
+}
+
+/// Something that somebody has to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Handout<'a> {
+    /// An action.
+    Action(&'a Action),
+    /// Tasks for sub-agents.
+    Tasks(Tasks<'a>),
+}
+
+/// A fan-out whose tasks sub-agents do.
+#[derive(Clone, Copy, Debug)]
+pub struct Tasks<'a> {
+    /// Its number.
+    pub id: ActionId,
+    /// The frame it is a step of.
+    pub frame: FrameId,
+    /// Its node.
+    pub node: &'a Node,
+    /// What the node says.
+    pub fan: &'a FanOut,
+    /// The task.
+    pub task: &'a Task,
+    /// How far it is.
+    pub children: &'a Children,
+}
+
+/// Whom a name belongs to.
+#[derive(Debug)]
+pub enum Named<'a> {
+    /// An action that waits for its result.
+    Action(&'a Action),
+    /// Tasks under way.
+    Tasks(Tasks<'a>),
+    /// A step, by this name, of the workflow that this action calls.
+    Called(&'a Action, &'a str),
+    /// A step that is over.
+    Past,
+    /// Nothing.
+    Nobody,
+}
+
+/// Whom the name of a task belongs to.
+#[derive(Debug)]
+pub enum NamedTask<'a> {
+    /// A task of a fan-out under way.
+    Task(Part, TaskState<'a>),
+    /// A task, by this name, of the workflow that this action calls.
+    Called(&'a Action, &'a str),
+    /// A task of a fan-out that is over.
+    Past {
+        /// Whether it failed.
+        failed: bool,
+    },
+    /// Nothing.
+    Nobody,
+}
+
+/// How a task stands.
+#[derive(Debug)]
+pub enum TaskState<'a> {
+    /// Nobody has begun it.
+    Open {
+        /// Whether it may be begun now.
+        free: bool,
+    },
+    /// A sub-agent does it.
+    Begun,
+    /// It gave this.
+    Completed(&'a Value),
+    /// It failed.
+    Failed(&'a Failure),
+    /// It was stopped.
+    Stopped,
+}
+
+impl Tasks<'_> {
+    /// How many tasks are not over.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.children.waiting.len() + self.children.running.len()
+    }
+
+    /// The indices of the tasks that are not over, those begun first.
+    pub fn open_items(&self) -> impl Iterator<Item = usize> + '_ {
+        let running = self.children.running.keys();
+        running.chain(self.children.waiting.iter()).copied()
+    }
+
+    /// Whether an agent is to begin tasks that nobody has begun.
+    fn is_handed_out(&self) -> bool {
+        if self.fan.sequential {
+            self.children.running.is_empty()
+        } else {
+            self.children.is_untouched()
+        }
+    }
+}
+
+impl Run {
+    /// Whether an agent drives the run.
+    #[must_use]
+    pub fn is_agent_driven(&self) -> bool {
+        self.data().is_some_and(|data| data.start.agent_driven)
+    }
+
+    /// What a part of the run waits for.
+    #[must_use]
+    pub fn handouts(&self, part: Part) -> Handouts<'_> {
+        let mut found = Handouts::default();
+        let Some(data) = self.running() else {
+            return found;
+        };
+        match part {
+            Part::Main => self.look(data, ROOT, &mut found),
+            Part::Task { tasks, item } => {
+                let child = self
+                    .tasks(tasks)
+                    .and_then(|tasks| tasks.children.running.get(&item).copied());
+                match child {
+                    Some(Child::Frame(frame)) => self.look(data, frame, &mut found),
+                    Some(Child::Action(action)) => {
+                        let action = self.action(action);
+                        found.steps.extend(action.map(Handout::Action));
+                    }
+                    None => {}
+                }
+            }
+        }
+        found.steps.sort_by_key(|step| match step {
+            Handout::Action(action) => action.id,
+            Handout::Tasks(tasks) => tasks.id,
+        });
+        found.goes_on |= !data.ready.is_empty();
+        found
+    }
+
+    /// What a frame waits for, with the frames below it that the same agent works on.
+    fn look<'a>(&'a self, data: &'a Data, id: FrameId, found: &mut Handouts<'a>) {
+        let Some(step) = data.frames.get(&id).and_then(|frame| frame.step.as_ref()) else {
+            return;
+        };
+        match &step.waits {
+            Waits::Action(action) | Waits::Judgement { action, .. } => {
+                found.steps.push(Handout::Action(action));
+            }
+            Waits::Turn(_) => found.goes_on = true,
+            Waits::Pause { .. } => found.wakes = Some(step.since),
+            Waits::Time { seconds, .. } => {
+                let until = step.since + (seconds * 1000.0) as u64;
+                found.wakes = Some(found.wakes.map_or(until, |wakes| wakes.min(until)));
+            }
+            Waits::Children(children) => {
+                let tasks = children.tasks.and_then(|tasks| self.tasks(tasks));
+                match tasks {
+                    Some(tasks) if tasks.fan.is_delegated() => {
+                        if tasks.is_handed_out() {
+                            found.steps.push(Handout::Tasks(tasks));
+                        } else {
+                            found.under_way.push(tasks);
+                        }
+                    }
+                    _ => {
+                        for child in children.running.values() {
+                            match child {
+                                Child::Frame(frame) => self.look(data, *frame, found),
+                                Child::Action(_) => {}
+                            }
+                        }
+                        let handed = children.handed.values();
+                        found.steps.extend(handed.map(Handout::Action));
+                    }
+                }
+            }
+        }
+    }
+
+    fn running(&self) -> Option<&Data> {
+        self.data().filter(|data| data.status == Status::Running)
+    }
+
+    /// An action under way.
+    #[must_use]
+    pub fn action(&self, id: ActionId) -> Option<&Action> {
+        let data = self.running()?;
+        let frame = data.frames.get(data.waiting.get(&id)?)?;
+        match &frame.step.as_ref()?.waits {
+            Waits::Action(action)
+            | Waits::Judgement { action, .. }
+            | Waits::Turn(action)
+            | Waits::Pause { action, .. } => (action.id == id).then_some(&**action),
+            Waits::Children(children) => children.handed.values().find(|item| item.id == id),
+            Waits::Time { .. } => None,
+        }
+    }
+
+    /// A fan-out under way.
+    #[must_use]
+    pub fn tasks(&self, id: ActionId) -> Option<Tasks<'_>> {
+        let data = self.running()?;
+        let frame = *data.waiting.get(&id)?;
+        let at = data.frames.get(&frame)?;
+        let step = at.step.as_ref()?;
+        let Waits::Children(children) = &step.waits else {
+            return None;
+        };
+        let node = self.node_of(at, step.node)?;
+        let Kind::FanOut(fan) = &node.kind else {
+            return None;
+        };
+        let task = self.program().graph().tasks.get(usize::from(fan.task))?;
+        (children.tasks == Some(id)).then_some(Tasks {
+            id,
+            frame,
+            node,
+            fan,
+            task,
+            children,
+        })
+    }
+
+    /// A node of the body that a frame executes.
+    pub(super) fn node_of(&self, frame: &Frame, node: u16) -> Option<&Node> {
+        let graph = self.program().graph();
+        let body = match frame.body {
+            BodyRef::Main => &graph.body,
+            BodyRef::OnError => &graph.on_error.body,
+            BodyRef::Task(task) => &graph.tasks.get(usize::from(task))?.body,
+            BodyRef::Cleanup(task) => &graph.tasks.get(usize::from(task))?.on_error.as_ref()?.body,
+        };
+        body.nodes.get(usize::from(node))
+    }
+
+    /// The node an action belongs to.
+    #[must_use]
+    pub fn node(&self, action: &Action) -> Option<&Node> {
+        let frame = self.data()?.frames.get(&action.frame)?;
+        self.node_of(frame, frame.step.as_ref()?.node)
+    }
+
+    /// The part of the run that a frame belongs to.
+    fn part_of(&self, data: &Data, frame: FrameId) -> Part {
+        let mut at = frame;
+        while let Some(parent) = data.frames.get(&at).and_then(|frame| frame.parent) {
+            if let Some(tasks) = self.tasks_of(data, parent.frame)
+                && tasks.fan.is_delegated()
+            {
+                return Part::Task {
+                    tasks: tasks.id,
+                    item: parent.index,
+                };
+            }
+            at = parent.frame;
+        }
+        Part::Main
+    }
+
+    /// The fan-out that a frame waits for.
+    fn tasks_of(&self, data: &Data, frame: FrameId) -> Option<Tasks<'_>> {
+        match &data.frames.get(&frame)?.step.as_ref()?.waits {
+            Waits::Children(children) => self.tasks(children.tasks?),
+            _ => None,
+        }
+    }
+
+    /// The part of the run that an action under way belongs to.
+    #[must_use]
+    pub fn part(&self, action: &Action) -> Part {
+        let Some(data) = self.data() else {
+            return Part::Main;
+        };
+        // An item handed over whole is a task of its own.
+        if let Some(tasks) = self.tasks_of(data, action.frame) {
+            let mut handed = tasks.children.handed.iter();
+            if let Some((item, _)) = handed.find(|(_, handed)| handed.id == action.id) {
+                return Part::Task {
+                    tasks: tasks.id,
+                    item: *item,
+                };
+            }
+        }
+        self.part_of(data, action.frame)
+    }
+
+    /// The part of the run that a fan-out is a step of.
+    #[must_use]
+    pub fn part_of_tasks(&self, tasks: &Tasks<'_>) -> Part {
+        let data = self.data();
+        data.map_or(Part::Main, |data| self.part_of(data, tasks.frame))
+    }
+
+    /// The name of a task.
+    #[must_use]
+    pub fn task_name(&self, tasks: ActionId, item: usize) -> String {
+        match self.tasks(tasks) {
+            Some(found) => {
+                let name = self.name_in(found.frame, found.node, tasks);
+                format!("{name}.{item}")
+            }
+            None => format!("{}.{item}", tasks.0),
+        }
+    }
+
+    /// The name of a fan-out's step.
+    #[must_use]
+    pub fn tasks_name(&self, tasks: &Tasks<'_>) -> String {
+        self.name_in(tasks.frame, tasks.node, tasks.id)
+    }
+
+    /// The name of an action under way.
+    #[must_use]
+    pub fn step_name(&self, action: &Action) -> String {
+        if let Part::Task { tasks, item } = self.part(action)
+            && matches!(action.what, Deed::DelegateItem { .. })
+        {
+            // One step is all there is to such a task.
+            let try_number = self.tries(tasks, item);
+            let task = self.task_name(tasks, item);
+            return match try_number {
+                0 => format!("{task}/{}", action.node),
+                _ => format!("{task}/{}~{}", action.node, action.id.0),
+            };
+        }
+        match self.node(action) {
+            Some(node) => self.name_in(action.frame, node, action.id),
+            None => format!("{}~{}", action.node, action.id.0),
+        }
+    }
+
+    fn tries(&self, tasks: ActionId, item: usize) -> u32 {
+        let tasks = self.tasks(tasks);
+        let tries = tasks.and_then(|tasks| tasks.children.retries.get(&item).copied());
+        tries.unwrap_or(0)
+    }
+
+    fn name_in(&self, id: FrameId, node: &Node, number: ActionId) -> String {
+        let Some((data, frame)) = self
+            .data()
+            .and_then(|data| Some((data, data.frames.get(&id)?)))
+        else {
+            return format!("{}~{}", node.id, number.0);
+        };
+        let part = self.part_of(data, id);
+        let (own, before) = match part {
+            Part::Main => (id == ROOT && !data.again, String::new()),
+            Part::Task { tasks, item } => {
+                let own = self
+                    .tasks(tasks)
+                    .is_some_and(|it| it.children.running.get(&item) == Some(&Child::Frame(id)));
+                let fresh = self.tries(tasks, item) == 0;
+                (own && fresh, format!("{}/", self.task_name(tasks, item)))
+            }
+        };
+        let mut first = frame.first.iter();
+        let is_first = own
+            && first.any(|(index, first)| {
+                *first == number && self.node_of(frame, *index).is_some_and(|n| n.id == node.id)
+            });
+        if is_first {
+            format!("{before}{}", node.id)
+        } else {
+            format!("{before}{}~{}", node.id, number.0)
+        }
+    }
+
+    /// Whom the name of a step belongs to.
+    #[must_use]
+    pub fn named<'a>(&'a self, name: &'a str) -> Named<'a> {
+        let Some(data) = self.data() else {
+            return Named::Nobody;
+        };
+        let mut past = false;
+        if let Some(number) = number_of(name) {
+            match self.numbered(number, name) {
+                Named::Nobody => past |= number.0 <= data.next_action && number.0 > 0,
+                found => return found,
+            }
+        }
+        // A task or a call before the name; ids may contain anything, so every cut is tried.
+        for (cut, _) in name.match_indices('/').take(DEEPEST) {
+            let (before, rest) = (&name[..cut], &name[cut + 1..]);
+            match self.named_task(before) {
+                NamedTask::Task(part, state) => {
+                    let first = self.first_of_task(data, part, rest);
+                    match first.map(|number| self.numbered(number, name)) {
+                        Some(Named::Nobody) => past = true,
+                        Some(found) => return found,
+                        None => past |= !matches!(state, TaskState::Open { .. } | TaskState::Begun),
+                    }
+                }
+                NamedTask::Past { .. } => past = true,
+                NamedTask::Called(..) | NamedTask::Nobody => {}
+            }
+            match self.named(before) {
+                Named::Action(action) if matches!(action.what, Deed::Call { .. }) => {
+                    return Named::Called(action, rest);
+                }
+                Named::Past => past = true,
+                _ => {}
+            }
+        }
+        if let Some(number) = self.first_in(data, ROOT, name) {
+            match self.numbered(number, name) {
+                Named::Nobody => past = true,
+                found => return found,
+            }
+        }
+        if past { Named::Past } else { Named::Nobody }
+    }
+
+    /// What waits under a number, if it has this name.
+    fn numbered(&self, number: ActionId, name: &str) -> Named<'_> {
+        if let Some(action) = self.action(number) {
+            if self.step_name(action) == name {
+                return Named::Action(action);
+            }
+        } else if let Some(tasks) = self.tasks(number)
+            && self.tasks_name(&tasks) == name
+        {
+            return Named::Tasks(tasks);
+        }
+        Named::Nobody
+    }
+
+    fn first_of_task(&self, data: &Data, part: Part, node: &str) -> Option<ActionId> {
+        let Part::Task { tasks, item } = part else {
+            return None;
+        };
+        let found = self.tasks(tasks)?;
+        match found.children.running.get(&item)? {
+            Child::Frame(frame) => self.first_in(data, *frame, node),
+            Child::Action(action) => (node == found.node.id).then_some(*action),
+        }
+    }
+
+    /// What a node has handed out first in a frame.
+    fn first_in(&self, data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
+        let frame = data.frames.get(&frame)?;
+        let mut first = frame.first.iter();
+        let found = first.find(|(index, _)| {
+            self.node_of(frame, **index)
+                .is_some_and(|it| *it.id == *node)
+        });
+        found.map(|(_, number)| *number)
+    }
+
+    /// Whom the name of a task belongs to.
+    #[must_use]
+    pub fn named_task<'a>(&'a self, name: &'a str) -> NamedTask<'a> {
+        let Some(data) = self.data() else {
+            return NamedTask::Nobody;
+        };
+        if let Some((before, item)) = name.rsplit_once('.')
+            && let Ok(item) = item.parse::<usize>()
+        {
+            match self.named(before) {
+                Named::Tasks(tasks) if item < tasks.children.count() => {
+                    let part = Part::Task {
+                        tasks: tasks.id,
+                        item,
+                    };
+                    return NamedTask::Task(part, self.task_state(&tasks, item));
+                }
+                Named::Past => {
+                    let number = number_of(before).or_else(|| self.first_in(data, ROOT, before));
+                    let failed = number
+                        .and_then(|number| data.failed_tasks.get(&number))
+                        .is_some_and(|failed| failed.contains(&item));
+                    return NamedTask::Past { failed };
+                }
+                Named::Called(action, rest) => {
+                    // The rest of the whole name, with the item.
+                    return NamedTask::Called(action, &name[before.len() - rest.len()..]);
+                }
+                Named::Tasks(_) | Named::Action(_) | Named::Nobody => {}
+            }
+        }
+        NamedTask::Nobody
+    }
+
+    fn task_state<'a>(&self, tasks: &Tasks<'a>, item: usize) -> TaskState<'a> {
+        let children = tasks.children;
+        if children.running.contains_key(&item) {
+            return TaskState::Begun;
+        }
+        if let Some(value) = children.results.get(&item) {
+            return TaskState::Completed(value);
+        }
+        if let Some(failure) = children.failures.get(&item) {
+            return TaskState::Failed(failure);
+        }
+        if children.stopped || !children.waiting.contains(&item) {
+            return TaskState::Stopped;
+        }
+        let limits = &self.program().graph().limits;
+        let slots = children.running.len() < tasks.fan.at_once(limits);
+        let in_order = !tasks.fan.sequential || children.waiting.front() == Some(&item);
+        TaskState::Open {
+            free: slots && in_order,
+        }
+    }
+
+    /// Whether a task may be begun.
+    pub(super) fn check_taken(&self, tasks: ActionId, item: usize) -> Result<(), Refusal> {
+        let Some(tasks) = self.tasks(tasks) else {
+            return Err(Refusal::Task("there are no such tasks"));
+        };
+        if !tasks.fan.is_delegated() {
+            return Err(Refusal::Task("these tasks are not for sub-agents"));
+        }
+        match self.task_state(&tasks, item) {
+            TaskState::Open { free: true } => Ok(()),
+            TaskState::Open { free: false } => {
+                Err(Refusal::Task("as many tasks are under way as may be"))
+            }
+            TaskState::Begun => Err(Refusal::Task("the task has been begun already")),
+            TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Stopped => {
+                Err(Refusal::Task("the task is over"))
+            }
+        }
+    }
+}
+
+/// The number at the end of a name.
+fn number_of(name: &str) -> Option<ActionId> {
+    let (_, number) = name.rsplit_once('~')?;
+    number.parse().ok().map(ActionId)
+}
