@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+    Action, ActionId, Deed, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
 };
 use crate::value::Value;
 
@@ -37,6 +37,8 @@ pub(super) struct Driver {
     pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
     unseen: Vec<Effect>,
+    /// It has called others from here.
+    pub(super) has_called: bool,
     /// Where its commands run.
     directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
@@ -96,6 +98,7 @@ impl Driver {
             tasks: HashMap::new(),
             parked: HashSet::new(),
             unseen,
+            has_called: false,
             directory,
             happened,
             inbox,
@@ -124,6 +127,7 @@ impl Driver {
 
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        self.wake().await?;
         self.take_over();
         let mut look = look();
         loop {
@@ -150,6 +154,30 @@ impl Driver {
                     self.note_waiting().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
+            }
+        }
+    }
+
+    /// The time in which nobody drove the run is not the run's.
+    async fn wake(&mut self) -> Result<(), Error> {
+        let is_fresh = self.host.fresh().contains(&self.id);
+        loop {
+            let clock = self.run.data().map(|data| (data.resting, data.limit));
+            let appended = match clock {
+                Some((false, Some(_))) if !is_fresh => {
+                    self.append_at(self.last_at, Happening::Rested).await
+                }
+                Some((true, _)) => match self.append(Happening::Continued).await {
+                    // What it wants is wanted of whoever takes the run over, which follows.
+                    Ok(_) => return Ok(()),
+                    Err(error) => Err(error),
+                },
+                _ => return Ok(()),
+            };
+            match appended {
+                Ok(_) => {}
+                Err(Error::Journal(journal::Error::Fenced { .. })) => self.read_on(|_, _| {})?,
+                Err(error) => return Err(error),
             }
         }
     }
@@ -198,9 +226,17 @@ impl Driver {
         if let Happening::Woke { timer } = &happening {
             self.tasks.remove(timer);
         }
+        let has_called = self.has_called;
         match self.append(happening.clone()).await {
             Ok(effects) => {
+                let stops = |effect: &Effect| matches!(effect, Effect::Stop(_));
+                let is_late = matches!(happening, Happening::TimedOut { .. });
+                let forgets = has_called && (is_late || effects.iter().any(stops));
                 effects.into_iter().for_each(|effect| self.act(effect));
+                if forgets {
+                    let host = self.host.clone();
+                    host.end_forgotten(self.id, &self.run).await?;
+                }
                 Ok(())
             }
             Err(Error::Journal(journal::Error::Fenced { .. })) => {
@@ -216,7 +252,10 @@ impl Driver {
 
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
-        let at = now().max(self.last_at);
+        self.append_at(now().max(self.last_at), what).await
+    }
+
+    async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         let event = Event { at, what };
         let effects = self.run.apply(&event)?;
         match self.write(&event, &effects).await {
@@ -332,6 +371,13 @@ impl Driver {
 
     /// Marks the run as waiting: nothing here can go on.
     async fn note_waiting(&mut self) -> Result<(), Error> {
+        if self.run.data().is_some_and(|data| data.limit.is_some()) {
+            match self.append(Happening::Rested).await {
+                Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
+                Err(Error::Journal(journal::Error::Fenced { .. })) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
             .pending(Some(self.pending_names()));
@@ -405,6 +451,7 @@ impl Driver {
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
         self.parked.remove(&id);
+        self.has_called |= matches!(action.what, Deed::Call { .. });
         let directory = Arc::clone(&self.directory);
         let agent_driven = self.run.is_agent_driven();
         self.tasks.insert(

@@ -355,8 +355,12 @@ impl Host {
             self.journal().forget_process(run, &orphan.action).await?;
         }
         let mut driver = Driver::open(self.clone(), run)?;
+        self.end_forgotten(run, &driver.run).await?;
         let report = driver.drive().await;
         driver.stop_all().await;
+        if driver.has_called {
+            self.end_forgotten(run, &driver.run).await?;
+        }
         drop(lock);
         report
     }
@@ -496,6 +500,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
+        Happening::Rested => "rested",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

@@ -67,8 +67,11 @@ pub enum Happening {
         /// One batch.
         updates: Vec<Update>,
     },
-    /// The run goes on after it had given way to others.
+    /// The run goes on after it had given way to others, or rested.
     Continued,
+    /// Nobody drives the run, because all that is under way waits for somebody, or because whoever
+    /// drove it has gone: its clock stands still until it continues.
+    Rested,
     /// Somebody wants to be able to come back here.
     Checkpointed {
         /// Why.
