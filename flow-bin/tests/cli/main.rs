@@ -4,11 +4,15 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod calls;
 mod check;
+mod cookbook;
 mod crash;
 mod directories;
 mod expand;
 mod explain;
+mod expressions;
+mod faults;
 mod graph;
 mod hostile;
 mod list;
