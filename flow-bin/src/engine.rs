@@ -186,6 +186,20 @@ impl Engine {
         }
         Ok(self.host.journal().resolve(asked)?)
     }
+
+    /// The secrets that a run, and the runs it has called, wait for.
+    pub(crate) fn missing_secrets(&self, report: &Report) -> Result<Vec<String>> {
+        let mut missing = report.missing_secrets.clone();
+        for child in self.host.called(report.run)? {
+            if !child.status.is_final() {
+                let report = self.host.report(child.id)?;
+                missing.extend(self.missing_secrets(&report)?);
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        Ok(missing)
+    }
 }
 
 fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {

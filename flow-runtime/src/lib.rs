@@ -2,7 +2,8 @@
 //!
 //! [`library`] finds definitions by name or path and reads them, within bounds. [`run`] is the pure
 //! core: events in, effects out; [`expression`] evaluates for it. [`journal`] keeps what happened.
-//! [`host`] does what runs want.
+//! [`host`] does what runs want. [`terminal`] keeps terminal sessions.
+//! [`host`] does what runs want, and [`secret`] keeps what it must not tell.
 
 pub mod expression;
 pub mod host;
@@ -10,4 +11,6 @@ pub mod input;
 pub mod journal;
 pub mod library;
 pub mod run;
+pub mod secret;
+pub mod terminal;
 pub mod value;

@@ -5,19 +5,30 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flow_model::graph::{Field, Graph, Type};
 use flow_model::source::Source;
-use flow_runtime::input::{InputFault, complete};
+use flow_runtime::input::{InputFault, accept};
 use flow_runtime::library::read;
+use flow_runtime::secret;
 use flow_runtime::value::Value;
 
+use super::hidden;
 use crate::cli::RunArguments;
 use crate::exit::Usage;
 use crate::output::{Cell, Output, Paint, table};
 
-/// The inputs of a run, checked and complete, or every fault.
+/// The inputs of a run.
+pub(super) struct Inputs {
+    /// As they were given: what is secret may be a reference.
+    pub(super) given: Value,
+    /// Complete, without secrets.
+    pub(super) shown: Value,
+}
+
+/// The inputs of a run, or every fault. A secret that is missing is asked for when somebody is
+/// there to type it.
 pub(super) fn gather(
     graph: &Graph,
     arguments: &RunArguments,
-) -> Result<Result<Value, Vec<InputFault>>> {
+) -> Result<Result<Inputs, Vec<InputFault>>> {
     let mut given: Vec<(String, Value)> = Vec::new();
     let mut faults = Vec::new();
     if let Some(path) = &arguments.input_file {
@@ -73,16 +84,20 @@ pub(super) fn gather(
         }
     }
     let unread: Vec<String> = faults.iter().map(|fault| fault.input.clone()).collect();
-    let given: Vec<(&str, Value)> = given
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.clone()))
-        .collect();
-    let completed = match &graph.inputs {
-        None => Ok(Value::map(given)),
-        Some(fields) => complete(fields, &given),
-    };
-    Ok(match completed {
-        Ok(inputs) if faults.is_empty() => Ok(inputs),
+    for field in fields(graph).iter().filter(|field| field.secret) {
+        let is_known = given.iter().any(|(name, _)| *name == field.name)
+            || std::env::var_os(secret::variable(&field.name)).is_some();
+        if field.required && !is_known && hidden::is_possible() {
+            let value = hidden::ask(&format!("secret `{}`: ", field.name))?;
+            given.push((field.name.to_string(), Value::text(value)));
+        }
+    }
+    let given = Value::map(given);
+    Ok(match accept(graph.inputs.as_deref(), &given) {
+        Ok(accepted) if faults.is_empty() => {
+            let shown = accepted.shown();
+            Ok(Inputs { given, shown })
+        }
         Ok(_) => Err(faults),
         Err(others) => {
             let others = others.into_iter();

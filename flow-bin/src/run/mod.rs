@@ -1,5 +1,6 @@
 //! `flow run`: runs a workflow.
 
+mod hidden;
 mod inputs;
 mod person;
 pub(crate) mod plan;
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         graph.limits.timeout = Some(seconds);
     }
     if arguments.dry_run {
-        return plan::show(&graph, &inputs, arguments.driving.format, output);
+        return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
     let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         max_steps: arguments.max_steps,
         ..StartOptions::default()
     };
-    let run = engine.wait(engine.host.start(&graph, &inputs, options))?;
+    let run = engine.wait(engine.host.start(&graph, &inputs.given, options))?;
     let report = engine.drive(run);
     screen.end();
     finish(&engine, &report?, &arguments.driving, output)

@@ -22,17 +22,26 @@ pub(crate) fn finish(
     output: &mut Output,
 ) -> Result<Exit> {
     let pending = engine.host.pending(report)?;
+    let secrets = match report.status {
+        ReportStatus::Waiting => engine.missing_secrets(report)?,
+        ReportStatus::Completed
+        | ReportStatus::Failed
+        | ReportStatus::Cancelled
+        | ReportStatus::Interrupted => Vec::new(),
+    };
     match driving.format {
         RunFormat::Text => {
             if report.status == ReportStatus::Completed {
                 print(&report.output, output)?;
             }
         }
-        RunFormat::Json => output.line(format_args!("{:#}", as_json(report, &pending)))?,
-        RunFormat::Jsonl => output.line(as_json(report, &pending))?,
+        RunFormat::Json => {
+            output.line(format_args!("{:#}", as_json(report, &pending, &secrets)))?
+        }
+        RunFormat::Jsonl => output.line(as_json(report, &pending, &secrets))?,
     }
     output.flush()?;
-    tell(report, &pending, output);
+    tell(report, &pending, &secrets, output);
     Ok(exit(report))
 }
 
@@ -50,7 +59,7 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// The object that `run`, `resume` and `answer` print.
-fn as_json(report: &Report, pending: &[(RunId, Action)]) -> Value {
+fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
     json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
@@ -67,6 +76,7 @@ fn as_json(report: &Report, pending: &[(RunId, Action)]) -> Value {
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
+        "missing_secrets": secrets,
     })
 }
 
@@ -139,7 +149,7 @@ fn print(result: &Given, output: &mut Output) -> Result<()> {
 }
 
 /// What a person should know beyond the output, and what to do next.
-fn tell(report: &Report, pending: &[(RunId, Action)], output: &mut Output) {
+fn tell(report: &Report, pending: &[(RunId, Action)], secrets: &[String], output: &mut Output) {
     let run = report.run;
     match report.status {
         ReportStatus::Completed => {}
@@ -168,6 +178,11 @@ fn tell(report: &Report, pending: &[(RunId, Action)], output: &mut Output) {
         }
         ReportStatus::Waiting => {
             output.tell(format_args!("{run} waits"));
+            for input in secrets {
+                output.tell(format_args!("  it needs the secret `{input}`"));
+                let variable = flow_runtime::secret::variable(input);
+                output.help(&format!("{variable}=… flow resume {run}"));
+            }
             for (_, action) in pending {
                 question(report.run, action, pending.len() > 1, output);
             }

@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
-use flow_runtime::host::Host;
+use flow_runtime::host::{Agents, Host};
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
 use tokio::runtime::Builder;
@@ -71,6 +71,8 @@ use tool::Offers;
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
+    /// Runs that agents drive.
+    pub(crate) agents: Agents,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
     /// Definitions that wait for their runs to succeed.
@@ -87,8 +89,10 @@ impl Server {
         let mut options = engine::options(journal, library.clone(), None)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
+        let host = Host::new(options);
         Ok(Arc::new(Server {
-            host: Host::new(options),
+            agents: Agents::new(host.clone()),
+            host,
             shelves: Shelves::new(library),
             keeping: Keeping::default(),
             audience,
@@ -100,6 +104,7 @@ impl Server {
     async fn stop(&self) {
         self.host.interrupt();
         self.host.settled().await;
+        self.agents.settled().await;
     }
 }
 
@@ -135,7 +140,7 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         let watched = Arc::clone(&server);
         let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
         let served = match &arguments.http {
-            None => stdio::serve(Connection::new(&server), interrupts).await,
+            None => stdio::serve(&server, interrupts).await,
             Some(address) => {
                 let door = http::Door::Token(http::token()?);
                 let journal = server.host.journal().path().to_owned();

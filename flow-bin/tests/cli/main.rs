@@ -19,6 +19,7 @@ mod list;
 mod output;
 mod resume;
 mod run;
+mod secrets;
 mod shortcut;
 
 use std::fs;

@@ -33,7 +33,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use agent::{GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus};
+pub use agent::{
+    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
+    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
+    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
+    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
+    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
+    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest,
+    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+};
 pub use check::{Known, check, check_parameters, request};
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};

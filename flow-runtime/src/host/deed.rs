@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
+use super::secrets::{Prepared, foreign};
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall};
 use crate::journal::{self, Hash, RunId};
@@ -24,11 +25,29 @@ impl Host {
             action: action.id,
             result: Value::Null,
         };
-        let work = self.deed(run, action, directory, agent_driven);
+        let asked = now();
+        let prepared = match self.prepared(run, action).await {
+            Prepared::Ready(prepared) => prepared,
+            Prepared::Missing => return None,
+            Prepared::Failed(error) => {
+                return Some(Happening::Failed {
+                    action: action.id,
+                    error,
+                    result: Value::Null,
+                });
+            }
+        };
+        // Asking for a secret is not part of the action.
+        let late = now().saturating_sub(asked);
+        let own = matches!(action.what, Deed::Call { .. });
+        let work = async {
+            let happening = self.deed(run, &prepared, directory, agent_driven).await;
+            happening.map(|it| if own { it } else { foreign(it) })
+        };
         let Some(deadline) = action.deadline else {
             return work.await;
         };
-        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        let left = Duration::from_millis((deadline + late).saturating_sub(now()));
         if left.is_zero() {
             return Some(timed_out());
         }
@@ -73,6 +92,7 @@ impl Host {
                     env,
                     directory,
                     started_at: now(),
+                    scrubber: self.inner.vault.scrubber(&run.to_string()),
                 };
                 Some(match shell.run().await {
                     Ended::Exited(result) => Happening::Completed { action: id, result },
@@ -191,6 +211,7 @@ impl Host {
             env: &[],
             directory: base.to_owned(),
             started_at: now(),
+            scrubber: self.inner.vault.scrubber(&run.to_string()),
         };
         let failed = |error: Failure| Happening::Failed {
             action: action.id,
@@ -277,7 +298,7 @@ impl Host {
                 return failed(error.to_string(), Value::Null);
             }
         }
-        let driven = Box::pin(self.drive(child)).await;
+        let driven = Box::pin(self.drive_unmasked(child)).await;
         let report = match driven {
             Ok(report) => report,
             Err(Error::Journal(journal::Error::Held { .. })) => return None,

@@ -9,10 +9,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::secrets::masked_effect;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Deed, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
 };
+use crate::secret;
 use crate::value::Value;
 
 /// Events between two snapshots of a run.
@@ -28,6 +30,8 @@ pub(super) struct Driver {
     pub(super) id: RunId,
     pub(super) run: Run,
     last: u64,
+    /// Whether the list of runs says that it waits.
+    listed_waiting: bool,
     since_snapshot: u64,
     bytes_since_snapshot: usize,
     snapshot_bytes: usize,
@@ -82,6 +86,9 @@ impl Driver {
             last_at = event.at;
             unseen = run.apply(&event)?;
         }
+        if let Some(data) = run.data() {
+            host.learn(&data.start);
+        }
         let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
         let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);
         let directory = Arc::from(directory);
@@ -91,6 +98,7 @@ impl Driver {
             id,
             run,
             last,
+            listed_waiting: loaded.run.status == journal::Status::Waiting,
             since_snapshot: loaded.events.len() as u64,
             bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
@@ -105,14 +113,20 @@ impl Driver {
         })
     }
 
-    /// Begins what the run wants here.
-    pub(super) fn take_over(&mut self) {
+    /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
+    pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
             if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
                 self.act(effect);
             }
         }
+        is_fresh
+    }
+
+    /// Begins what the run wants here.
+    fn take_over(&mut self) {
+        let is_fresh = self.show_unseen();
         for effect in self.run.taken_over(now()) {
             if let Effect::Act(action) = &effect
                 && !is_fresh
@@ -122,6 +136,26 @@ impl Driver {
                 self.act(Effect::Entered(Place { frame, node }));
             }
             self.act(effect);
+        }
+    }
+
+    /// Begins what the run wants and nobody here does.
+    pub(super) fn begin_missing(&mut self) {
+        for effect in self.run.taken_over(now()) {
+            let begun = match &effect {
+                Effect::Act(action) => {
+                    self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
+                }
+                Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
+                Effect::Yield
+                | Effect::Stop(_)
+                | Effect::Entered(_)
+                | Effect::Left { .. }
+                | Effect::Finish(_) => false,
+            };
+            if !begun {
+                self.act(effect);
+            }
         }
     }
 
@@ -136,7 +170,7 @@ impl Driver {
             }
             if !self.is_going() {
                 // Everything under way waits for somebody.
-                self.note_waiting().await?;
+                self.rest().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
             let turn = tokio::select! {
@@ -151,7 +185,7 @@ impl Driver {
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
-                    self.note_waiting().await?;
+                    self.rest().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
@@ -180,6 +214,18 @@ impl Driver {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Lets go of a run that cannot go on here now.
+    async fn rest(&mut self) -> Result<(), Error> {
+        if self.run.data().is_some_and(|data| data.limit.is_some()) {
+            match self.append(Happening::Rested).await {
+                Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
+                Err(Error::Journal(journal::Error::Fenced { .. })) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.note_waiting().await
     }
 
     /// What has come of something under way. Nothing is lost when this is not waited for.
@@ -256,6 +302,7 @@ impl Driver {
     }
 
     async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
+        let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let effects = self.run.apply(&event)?;
         match self.write(&event, &effects).await {
@@ -272,9 +319,10 @@ impl Driver {
     async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
+        let waits = self.waits_after(&event.what, effects);
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
-            .update(self.update(event, effects));
+            .update(self.update(event.at, waits));
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
             && self.bytes_since_snapshot >= self.snapshot_bytes;
@@ -285,6 +333,7 @@ impl Driver {
         }
         self.last = self.host.journal().submit(append).await?;
         self.last_at = event.at;
+        self.listed_waiting = waits;
         self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
         if snapshot {
             self.bytes_since_snapshot = 0;
@@ -307,13 +356,13 @@ impl Driver {
     }
 
     /// What the list of runs says of this one.
-    fn update(&self, event: &Event, effects: &[Effect]) -> RunUpdate {
-        let update = RunUpdate::at(event.at);
+    fn update(&self, at: u64, waits: bool) -> RunUpdate {
+        let update = RunUpdate::at(at);
         let Some(data) = self.run.data() else {
             return update;
         };
         match data.status {
-            Status::Running if self.waits_after(&event.what, effects) => update
+            Status::Running if waits => update
                 .status(journal::Status::Waiting)
                 .pending(Some(self.pending_names()))
                 .error(None),
@@ -323,10 +372,12 @@ impl Driver {
                 .error(None),
             Status::Completed => update
                 .status(journal::Status::Completed)
-                .output(serde_json::to_vec(&data.output).unwrap_or_default()),
-            Status::Failed => update
-                .status(journal::Status::Failed)
-                .error(data.error.as_ref().map(|error| error.message.clone())),
+                .output(serde_json::to_vec(&secret::mask_value(&data.output)).unwrap_or_default()),
+            Status::Failed => {
+                let error = data.error.as_ref();
+                let error = error.map(|error| secret::mask(&error.message).into_owned());
+                update.status(journal::Status::Failed).error(error)
+            }
             Status::Cancelled => update.status(journal::Status::Cancelled),
         }
     }
@@ -369,21 +420,27 @@ impl Driver {
         names.join(", ")
     }
 
+    /// Whether the list of runs does not say yet that the run waits.
+    pub(super) fn is_unnoticed(&self) -> bool {
+        !self.listed_waiting && self.run.status() == Status::Running
+    }
+
     /// Marks the run as waiting: nothing here can go on.
-    async fn note_waiting(&mut self) -> Result<(), Error> {
-        if self.run.data().is_some_and(|data| data.limit.is_some()) {
-            match self.append(Happening::Rested).await {
-                Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
-                Err(Error::Journal(journal::Error::Fenced { .. })) => return Ok(()),
-                Err(error) => return Err(error),
-            }
+    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
         }
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
-            .pending(Some(self.pending_names()));
+            .pending(Some(waits_for));
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
-            Ok(_) | Err(journal::Error::Fenced { .. }) => Ok(()),
+            Ok(_) => {
+                self.listed_waiting = true;
+                Ok(())
+            }
+            Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -416,7 +473,7 @@ impl Driver {
         let options = &self.host.inner.options;
         options
             .watch
-            .effect(self.id, self.run.program().graph(), &effect);
+            .effect(self.id, self.run.program().graph(), &masked_effect(&effect));
         match effect {
             Effect::Act(action) if self.run.is_agent_driven() && action.what.is_for_agent() => {
                 self.parked.insert(action.id);
@@ -491,6 +548,7 @@ impl Driver {
                 error: None,
                 elapsed_ms: 0,
                 pending: Vec::new(),
+                missing_secrets: Vec::new(),
             };
         };
         let pending = self
@@ -523,6 +581,7 @@ impl Driver {
             error: data.error.clone(),
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
+            missing_secrets: self.host.inner.vault.missing(self.id),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,13 +10,16 @@ use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::secrets::{Vault, foreign, masked_effect};
 use super::shell::end_group;
 use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
-use crate::input::InputFault;
+use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start,
+    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
+    Start, Status,
 };
+use crate::secret::{self, Reference};
 use crate::value::Value;
 
 /// Why a host cannot do what was asked.
@@ -72,6 +75,8 @@ pub struct Report {
     pub elapsed_ms: u64,
     /// What it waits for.
     pub pending: Vec<Action>,
+    /// Secret inputs that it needs and that nobody here knows.
+    pub missing_secrets: Vec<String>,
 }
 
 /// How a run stands.
@@ -186,6 +191,8 @@ pub struct Host {
 pub(super) struct Inner {
     pub(super) options: HostOptions,
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
+    /// The secrets that are known here.
+    pub(super) vault: Vault,
     /// Runs whose last event was recorded here, before they were driven.
     fresh: Mutex<HashSet<RunId>>,
     /// Runs driven in the background.
@@ -201,6 +208,7 @@ impl Host {
             inner: Arc::new(Inner {
                 options,
                 programs: Mutex::default(),
+                vault: Vault::default(),
                 fresh: Mutex::default(),
                 background: Background::default(),
                 stop: watch::Sender::new(false),
@@ -263,7 +271,6 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete(graph, inputs)?;
         let hash = self.put(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -279,7 +286,6 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete(graph, inputs)?;
         let hash = self.adopt(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -308,11 +314,13 @@ impl Host {
         &self,
         graph: &Graph,
         hash: Hash,
-        inputs: Value,
+        inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
+        let called = options.parent.is_some();
+        let (inputs, secrets) = self.accepted(graph, inputs, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
             inputs,
@@ -321,6 +329,7 @@ impl Host {
             session: options.session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
+            secrets,
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
         });
@@ -330,7 +339,7 @@ impl Host {
         }
         let event = Event {
             at,
-            what: happening,
+            what: self.scrubbed(id, happening),
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
@@ -349,6 +358,11 @@ impl Host {
     ///
     /// When another process drives it, and those of the journal.
     pub async fn drive(&self, run: RunId) -> Result<Report, Error> {
+        self.drive_unmasked(run).await.map(Report::masked)
+    }
+
+    /// The same, with the placeholders of secrets: for a run that called this one.
+    pub(super) async fn drive_unmasked(&self, run: RunId) -> Result<Report, Error> {
         let lock = self.journal().lock(run)?;
         for orphan in self.journal().orphans(run)? {
             end_group(&orphan.group).await;
@@ -361,6 +375,9 @@ impl Host {
         if driver.has_called {
             self.end_forgotten(run, &driver.run).await?;
         }
+        // A failed run may be tried again.
+        let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
+        self.inner.vault.forget(&run.to_string(), is_over);
         drop(lock);
         report
     }
@@ -372,6 +389,7 @@ impl Host {
     ///
     /// When it does not fit the run, and those of the journal.
     pub async fn record(&self, run: RunId, happening: Happening) -> Result<(), Error> {
+        let happening = foreign(happening);
         // Another host may write between reading and writing; the fence tells, and we look again.
         loop {
             let mut driver = Driver::open(self.clone(), run)?;
@@ -418,7 +436,7 @@ impl Host {
             let event: Event = serde_json::from_slice(&event.body)
                 .map_err(|error| Error::Unreadable(error.to_string()))?;
             let effects = replayed.apply(&event)?.into_iter();
-            history.extend(effects.map(|effect| (event.at, effect)));
+            history.extend(effects.map(|effect| (event.at, masked_effect(&effect))));
         }
         Ok(history)
     }
@@ -430,7 +448,49 @@ impl Host {
     /// Those of the journal.
     pub fn report(&self, run: RunId) -> Result<Report, Error> {
         let driver = Driver::open(self.clone(), run)?;
-        Ok(driver.report(None))
+        Ok(driver.report(None).masked())
+    }
+
+    /// Inputs that fit, with placeholders for the secrets among them, and where those come from.
+    /// A run that another one calls may be handed placeholders.
+    fn accepted(
+        &self,
+        graph: &Graph,
+        inputs: &Value,
+        called: bool,
+        run: &str,
+    ) -> Result<(Value, BTreeMap<String, Reference>), Error> {
+        let given = if called {
+            self.known_value(inputs)
+        } else {
+            secret::foreign_value(inputs)
+        };
+        let accepted = input::accept(graph.inputs.as_deref(), &given).map_err(Error::Inputs)?;
+        let mut secrets = BTreeMap::new();
+        let mut hidden: Vec<(&str, Value)> = Vec::new();
+        for (name, value, reference) in &accepted.secrets {
+            // What a caller handed on stays the caller's, known here or not.
+            let inherited = match called {
+                true if secret::concerns(value) => Some(value.clone()),
+                true => self.inner.vault.placeholder(value),
+                false => None,
+            };
+            let stands = inherited.unwrap_or_else(|| {
+                let by_hand = *reference == Reference::Hand;
+                self.inner.vault.keep(run, name, value, by_hand);
+                secrets.insert(name.clone(), reference.clone());
+                secret::placeholder(run, name)
+            });
+            hidden.push((name, Value::text(stands)));
+        }
+        let inputs = match &accepted.inputs {
+            Value::Map(map) => Value::map(map.0.iter().map(|(name, value)| {
+                let stands = hidden.iter().find(|(hidden, _)| **name == **hidden);
+                (name, stands.map_or(value, |(_, stands)| stands).clone())
+            })),
+            other => other.clone(),
+        };
+        Ok((inputs, secrets))
     }
 
     pub(super) fn program(&self, hash: Hash) -> Result<Arc<Program>, Error> {
@@ -452,24 +512,14 @@ impl Host {
     }
 }
 
-/// The inputs of a run with their defaults.
+/// The inputs of a run with their defaults; secrets among them are masked.
 ///
 /// # Errors
 ///
 /// [`Error::Inputs`] with every input that does not fit.
 pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
-    let given: Vec<(&str, Value)> = match inputs {
-        Value::Map(map) => map
-            .0
-            .iter()
-            .map(|(name, value)| (name.as_ref(), value.clone()))
-            .collect(),
-        _ => Vec::new(),
-    };
-    match &graph.inputs {
-        None => Ok(Value::map(given)),
-        Some(fields) => crate::input::complete(fields, &given).map_err(Error::Inputs),
-    }
+    let accepted = input::accept(graph.inputs.as_deref(), inputs).map_err(Error::Inputs)?;
+    Ok(accepted.shown())
 }
 
 pub(super) fn now() -> u64 {

@@ -1,11 +1,14 @@
 //! Hosts: they do what runs want and record what happened.
 
+pub mod agent;
 mod background;
 mod called;
 mod deed;
 mod driver;
 mod local;
+pub mod mcp;
 mod people;
+mod secrets;
 mod shell;
 mod tools;
 mod traces;
@@ -15,9 +18,11 @@ use std::pin::Pin;
 
 use flow_model::graph::{Graph, PromptKind};
 
+pub use agent::Agents;
 pub use background::Driven;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use people::{Answers, BadAnswers, Nobody};
+pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
 
@@ -49,6 +54,12 @@ pub trait Workflows: Send + Sync {
 pub trait People: Send + Sync {
     /// Asks, and waits for the answer if somebody is there to give one.
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer>;
+
+    /// Asks for a secret that a step needs, without showing it. `None` when nobody is there: the
+    /// run waits until somebody goes on with it who has the secret.
+    fn secret<'a>(&'a self, _wanted: SecretWanted<'a>) -> Boxed<'a, Option<String>> {
+        Box::pin(async { None })
+    }
 }
 
 /// Something asked of a person.

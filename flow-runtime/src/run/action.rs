@@ -9,6 +9,7 @@ use super::event::{Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
 use super::time::after;
+use crate::secret::{self, Piece};
 use crate::value::Value;
 
 /// Actions that may be under way at once; further ones wait for their turn.
@@ -30,6 +31,7 @@ impl<'r> Machine<'r> {
                 for (name, value) in shell.env.iter() {
                     env.push((name.to_string(), self.text(id, node, value)?));
                 }
+                let command = named_secrets(command, &mut env);
                 Ok(Deed::Shell {
                     command,
                     env,
@@ -242,6 +244,32 @@ impl<'r> Machine<'r> {
             }
         }
     }
+}
+
+/// A command with numbered variables for the secrets in it, which the environment then has.
+fn named_secrets(command: String, env: &mut Vec<(String, String)>) -> String {
+    if !secret::concerns(&command) {
+        return command;
+    }
+    let mut named = String::with_capacity(command.len());
+    let mut known: Vec<&str> = Vec::new();
+    for piece in secret::pieces(&command) {
+        match piece {
+            Piece::Text(text) => named.push_str(text),
+            Piece::Broken => {}
+            Piece::Secret(place) => {
+                let at = known.iter().position(|text| *text == place.text);
+                let at = at.unwrap_or_else(|| {
+                    known.push(place.text);
+                    known.len() - 1
+                });
+                named.push_str(&format!("FLOW_SECRET_{}", at + 1));
+            }
+        }
+    }
+    let secrets = known.into_iter().enumerate();
+    env.extend(secrets.map(|(at, text)| (format!("FLOW_SECRET_{}", at + 1), text.to_owned())));
+    named
 }
 
 /// How long an attempt may take.

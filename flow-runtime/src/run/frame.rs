@@ -40,7 +40,7 @@ pub struct Frame {
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
-    /// What each node handed to an agent first; later ones are told apart by their number.
+    /// What each node wanted done first; later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub first: BTreeMap<u16, ActionId>,
 }

@@ -345,6 +345,13 @@ impl Run {
         self.part_of(data, action.frame)
     }
 
+    /// The part of the run that a fan-out is a step of.
+    #[must_use]
+    pub fn part_of_tasks(&self, tasks: &Tasks<'_>) -> Part {
+        let data = self.data();
+        data.map_or(Part::Main, |data| self.part_of(data, tasks.frame))
+    }
+
     /// The name of a task.
     #[must_use]
     pub fn task_name(&self, tasks: ActionId, item: usize) -> String {
