@@ -32,7 +32,10 @@ pub(crate) fn finish(
     match driving.format {
         RunFormat::Text => {
             if report.status == ReportStatus::Completed {
-                print(&report.output, output)?;
+                match &report.return_values {
+                    Some(values) if report.output == Given::Null => print(values, output)?,
+                    _ => print(&report.output, output)?,
+                }
             }
         }
         RunFormat::Json => {
@@ -60,7 +63,7 @@ fn exit(report: &Report) -> Exit {
 
 /// The object that `run`, `resume` and `answer` print.
 fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
-    json!({
+    let mut object = json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
         "status": match report.status {
@@ -72,13 +75,16 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "final_state": report.final_state,
         "states_executed": report.states_executed,
         "output": report.output.to_json(),
-        "return_values": report.return_values.as_ref().map(Given::to_json),
         "state": report.state.to_json(),
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
         "missing_secrets": secrets,
-    })
+    });
+    if let Some(values) = &report.return_values {
+        object["return_values"] = values.to_json();
+    }
+    object
 }
 
 /// Something that a run waits for, with everything needed to answer it.
