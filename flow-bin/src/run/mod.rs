@@ -8,7 +8,6 @@ mod result;
 mod screen;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -53,7 +52,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
+    let (mut engine, screen) = engine(library, &arguments.driving, output)?;
     let is_contract = !graph.arguments.is_empty() || !graph.return_values.is_empty();
     let shell = arguments.session.as_deref();
     let session = match shell.or(is_contract.then_some("bash")) {
@@ -61,6 +60,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         None => None,
     };
     let options = StartOptions {
+        beside,
         session: session.clone(),
         max_steps: arguments.max_steps,
         ..StartOptions::default()
@@ -98,7 +98,6 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
 /// An engine whose progress and questions are shown as asked for.
 pub(crate) fn engine(
     library: Library,
-    beside: Option<PathBuf>,
     driving: &Driving,
     output: &Output,
 ) -> Result<(Engine, Arc<Screen>)> {
@@ -127,6 +126,6 @@ pub(crate) fn engine(
         Arc::clone(&screen),
     );
     let watch: Arc<Screen> = Arc::clone(&screen);
-    let engine = Engine::new(library, beside, Arc::new(person), watch)?;
+    let engine = Engine::new(library, Arc::new(person), watch)?;
     Ok((engine, screen))
 }

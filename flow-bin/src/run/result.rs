@@ -79,8 +79,10 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
-        "missing_secrets": secrets,
     });
+    if !secrets.is_empty() {
+        object["missing_secrets"] = json!(secrets);
+    }
     if let Some(values) = &report.return_values {
         object["return_values"] = values.to_json();
     }

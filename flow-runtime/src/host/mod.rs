@@ -8,12 +8,14 @@ mod driver;
 mod execution_log;
 mod local;
 pub mod mcp;
+mod memory;
 mod people;
 mod secrets;
 mod sessions;
 mod shell;
 mod tools;
 mod traces;
+mod visits;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,10 +26,12 @@ pub use agent::Agents;
 pub use background::Driven;
 pub use execution_log::LogPage;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
+pub use memory::Memory;
 pub use people::{Answers, BadAnswers, Nobody};
 pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
+pub use visits::{Visit, Visited};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};
@@ -44,6 +48,16 @@ pub trait Workflows: Send + Sync {
     ///
     /// Why there is none, in a sentence.
     fn find(&self, name: &str) -> Result<Graph, String>;
+
+    /// The workflow of a name, which may also stand in the directory of the definition that calls
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workflows::find`].
+    fn find_beside(&self, name: &str, _beside: Option<&std::path::Path>) -> Result<Graph, String> {
+        self.find(name)
+    }
 
     /// A workflow given as a definition.
     ///
