@@ -52,6 +52,10 @@ pub(super) struct Driver {
 }
 
 /// What a driver does next.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 enum Turn {
     Message(Option<Message>),
     /// Somebody else may have written to the run.
@@ -61,6 +65,10 @@ enum Turn {
 }
 
 /// What came of something under way.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 pub(super) enum Message {
     Happened(Happening),
     /// Nobody is there to answer this.
