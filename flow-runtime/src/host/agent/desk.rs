@@ -16,6 +16,7 @@ use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::called;
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
+use crate::host::secrets::foreign;
 use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
 use crate::run::{
@@ -170,6 +171,13 @@ impl Desk {
             }
         }
         self.driver.stop_all().await;
+        // A failed run may be tried again.
+        let over = matches!(
+            self.driver.run.status(),
+            Status::Completed | Status::Cancelled
+        );
+        let (host, run) = (&self.driver.host, self.driver.id.to_string());
+        host.inner.vault.forget(&run, over);
     }
 
     async fn work(&mut self) -> Result<(), Arc<Error>> {
@@ -275,7 +283,7 @@ impl Desk {
                 self.reply(reply, submitted)?;
             }
             Request::Record { happening, reply } => {
-                let recorded = self.record(happening).await;
+                let recorded = self.record(foreign(happening)).await;
                 self.reply(reply, recorded.map_err(AgentError::from))?;
             }
             Request::Redo(call) => {
@@ -592,7 +600,7 @@ impl Desk {
         };
         let task = self.task_of(run.part(&action));
         let happening = happening(&action, submission);
-        self.record(happening).await?;
+        self.record(foreign(happening)).await?;
         self.driver.parked.remove(&action.id);
         Ok(Submitted::Taken(task))
     }
@@ -629,7 +637,7 @@ impl Desk {
                     error: submission.failure(),
                     result: Value::Null,
                 };
-                self.record(failed).await?;
+                self.record(foreign(failed)).await?;
             }
         }
         Ok(Submitted::Taken(task))
