@@ -132,10 +132,7 @@ impl Server {
     }
 }
 
-const PATIENT: Patience = Patience {
-    longest: Duration::from_secs(30),
-    for_others: false,
-};
+const PATIENT: Patience = Patience::of(Duration::from_secs(30));
 
 fn block<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -499,10 +496,7 @@ fn a_sub_agent_that_asks_patiently_begins_when_another_is_done() {
         let work = |index: usize| {
             let agents = server.agents.clone();
             async move {
-                let patience = Patience {
-                    longest: Duration::from_secs(60),
-                    for_others: true,
-                };
+                let patience = Patience::of(Duration::from_secs(60)).for_others();
                 let task = format!("each.{index}");
                 let page = TaskPage::default();
                 let turn = agents.next(run, Some(&task), page, patience).await.unwrap();
@@ -1065,5 +1059,27 @@ fn a_large_fan_out_is_listed_as_far_as_an_answer_holds_and_done_in_any_order() {
         let main = server.next(run, None).await;
         assert_eq!(main.status, TurnStatus::WaitingForTasks);
         assert_eq!((main.open_count, main.open_tasks.len()), (9_996, 100));
+    });
+}
+
+#[test]
+fn looking_at_a_run_does_not_let_it_go_on() {
+    block(async {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::new(directory.path());
+        let made = directory.path().join("made");
+        let definition_text = format!(
+            "steps:\n  - {{id: make, type: shell_command, command: touch {}}}\n",
+            made.display()
+        );
+        let run = server.start(&definition_text, json!({})).await;
+        let page = TaskPage::default();
+        let turn = server.agents.next(run, None, page, Patience::NONE).await;
+        assert_eq!(turn.unwrap().status, TurnStatus::Running);
+        server.agents.state(run).await.unwrap();
+        server.agents.report(run).await.unwrap();
+        assert!(!made.exists());
+        assert_eq!(server.next(run, None).await.status, TurnStatus::Completed);
+        assert!(made.exists());
     });
 }

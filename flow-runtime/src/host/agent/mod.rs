@@ -275,14 +275,36 @@ pub struct Patience {
     pub longest: Duration,
     /// Whether to wait for other agents too: for tasks to end, for a turn to begin one.
     pub for_others: bool,
+    /// Whether the run is to go on; otherwise it is only looked at.
+    pub drives: bool,
 }
 
 impl Patience {
-    /// None at all.
+    /// None at all: the run is looked at as it stands.
     pub const NONE: Patience = Patience {
         longest: Duration::ZERO,
         for_others: false,
+        drives: false,
     };
+
+    /// So long for what goes on by itself.
+    #[must_use]
+    pub const fn of(longest: Duration) -> Self {
+        Patience {
+            longest,
+            for_others: false,
+            drives: true,
+        }
+    }
+
+    /// The same, for others too.
+    #[must_use]
+    pub const fn for_others(self) -> Self {
+        Patience {
+            for_others: true,
+            ..self
+        }
+    }
 }
 
 /// What an agent says came of a step.
@@ -465,10 +487,20 @@ impl Agents {
         let began = Instant::now();
         loop {
             let left = patience.longest.saturating_sub(began.elapsed());
-            let asked = self.look(run, task, page, left, patience.for_others);
+            let patience = Patience {
+                longest: left,
+                ..patience
+            };
+            let asked = self.look(run, task, page, patience);
             let answer = match tokio::time::timeout(left + GRACE, asked).await {
                 Ok(answer) => answer?,
-                Err(_) => self.look(run, task, page, Duration::ZERO, false).await?,
+                Err(_) => {
+                    let none = Patience {
+                        drives: patience.drives,
+                        ..Patience::NONE
+                    };
+                    self.look(run, task, page, none).await?
+                }
             };
             let called = match answer {
                 Answer::Turn(turn) => return Ok(turn.masked()),
@@ -500,15 +532,16 @@ impl Agents {
         run: RunId,
         task: Option<&str>,
         page: TaskPage,
-        left: Duration,
-        for_others: bool,
+        patience: Patience,
     ) -> Result<Answer, AgentError> {
+        let left = patience.longest;
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX >> 1);
         let what = Look {
             task: task.map(str::to_owned),
             page,
             until: now() + left,
-            for_others,
+            for_others: patience.for_others,
+            drives: patience.drives,
         };
         let request = |reply| Request::Look {
             what: what.clone(),
