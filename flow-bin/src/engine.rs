@@ -10,7 +10,9 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::mcp::McpServers;
-use flow_runtime::host::{Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows};
+use flow_runtime::host::{
+    Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
@@ -56,12 +58,9 @@ pub(crate) fn options(
 ) -> Result<HostOptions> {
     let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
-    let tools: [Arc<dyn Tools>; 3] = [
-        Arc::new(terminals.clone()),
-        Arc::new(memory),
-        Arc::clone(servers) as _,
-    ];
+    let tools: [Arc<dyn Tools>; 2] = [Arc::new(memory), Arc::clone(servers) as _];
     options.tools = Arc::new(Toolbox::new(tools));
+    options.terminals = Some(terminals.clone());
     let mut siblings = Library::empty();
     if let Some(directory) = beside {
         siblings = siblings.with_directory(Place::Project, directory);
