@@ -250,6 +250,9 @@ async fn update_workflow_state(
     _call: Call,
 ) -> Result<UpdateWorkflowStateResponse, Refused> {
     let run = run_of(&server, &request.workflow_id)?;
+    if request.updates.is_empty() {
+        return Err(Refused::new("`updates` must have at least one change"));
+    }
     let updates = request.updates.into_iter().map(update).collect();
     let changed = server.agents.update(run, updates).await;
     let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;

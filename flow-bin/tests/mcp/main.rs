@@ -68,3 +68,8 @@ fn the_command_line_and_the_server_leave_the_same_journal() {
 fn the_examples_of_the_documentation_are_calls_that_were_made() {
     cases("docs");
 }
+
+#[test]
+fn agents_drive_runs_step_by_step_with_sub_agents_and_over_restarts() {
+    cases("agents");
+}
