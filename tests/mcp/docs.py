@@ -1,6 +1,6 @@
 """The examples of docs/mcp.md are calls that were made. FLOW_BLESS=1 writes them anew.
 
-The first YAML block of the page is the workflow that the examples use. Under a heading that is a
+The YAML blocks of the page are the workflows that the examples use. Under a heading that is a
 tool's name, the first JSON block is a call's arguments and the second its answer. What differs from
 call to call is written as `…`; an `…` in arguments is what the calls before gave.
 """
@@ -65,8 +65,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 async def the_examples_of_the_page_are_true(place):
     page = PAGE.read_text()
     blocks = list(BLOCK.finditer(page))
-    workflow = next(block for block in blocks if block[1] == "yaml")
-    place.workflow("hello", workflow[2])
+    for block in blocks:
+        if block[1] == "yaml":
+            place.workflow(re.match(r"name: (\w+)", block[2])[1], block[2])
+    place.write(".flow/agents/reviewer.md", "---\ndescription: Reviews changes\n---\nYou review.\n")
+    arguments = "arguments:\n  branch: {type: string, required: true}\n"
+    place.write(".flow/prompts/review.md", f"---\n{arguments}---\nReview {{{{ branch }}}} against main.\n")
     last, replaced, shown, wrong = {}, [], set(), []
     async with place.connect(arguments=[]) as client:
         offered = {tool.name for tool in (await client.list_tools()).tools}
