@@ -18,13 +18,14 @@ SESSION = re.compile(r"t-[a-z0-9]{8}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z")
 VERSION = re.compile(r"\+[0-9a-f]{12}")
 # Times a call took, and what a terminal shows: the prompt is the person's own.
-FLEETING = {"total_elapsed_time", "elapsed_time", "duration", "screen_content", "elapsed_ms", "execution_time_ms"}
+FLEETING = {"total_elapsed_time", "elapsed_time", "duration", "screen_content", "elapsed_ms", "execution_time_ms", "avg_ms",
+            "avg_transformation_time", "raw_bytes"}
 MOST_ITEMS, MOST_KEYS, DEEPEST, LONGEST = 2, 30, 6, 160
 
 
 def told(value, place, depth=0, key=None):
     """A value as the page tells it."""
-    if key in FLEETING and value is not None:
+    if value is not None and key is not None and (key in FLEETING or key.endswith("_duration")):
         return "…"
     if isinstance(value, str):
         text = value.replace(str(place.project), "/home/ann/project")
