@@ -675,8 +675,8 @@ impl Desk {
                 | Deed::DelegateItem { .. } => true,
                 Deed::Shell { .. }
                 | Deed::Tool { .. }
-                | Deed::Environment { .. }
-                | Deed::Call { .. } => false,
+                | Deed::Call { .. }
+                | Deed::Environment { .. } => false,
             }
     }
 
