@@ -9,7 +9,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::recorded::Recorded;
 use super::secrets::masked_effect;
+use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Deed, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
@@ -39,6 +41,8 @@ pub(super) struct Driver {
     pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
     unseen: Vec<Effect>,
+    /// What the clock decided at the start of the run, and nobody has recorded yet.
+    late: Vec<u64>,
     /// Where its commands run.
     directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
@@ -77,10 +81,18 @@ impl Driver {
         let mut run = restored(program, loaded.snapshot.as_ref())?;
         let mut last_at = 0;
         let mut unseen = Vec::new();
-        for event in &loaded.events {
-            let event = read(event)?;
-            last_at = event.at;
-            unseen = run.apply(&event)?;
+        let mut late = Vec::new();
+        let recorded = Recorded::all(&loaded.events)?;
+        for event in &recorded {
+            last_at = event.event.at;
+            unseen = if recorded.len() == 1 && event.is_new() {
+                let longest = host.inner.options.expression_time;
+                let (applied, found) = judged(longest, || run.apply(&event.event));
+                late = found;
+                applied?
+            } else {
+                event.apply(&mut run, None)?
+            };
         }
         if let Some(data) = run.data() {
             host.learn(&data.start);
@@ -101,6 +113,7 @@ impl Driver {
             tasks: HashMap::new(),
             parked: HashSet::new(),
             unseen,
+            late,
             directory,
             happened,
             inbox,
@@ -154,6 +167,10 @@ impl Driver {
 
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        if !self.late.is_empty() {
+            let evaluations = std::mem::take(&mut self.late);
+            self.append(Happening::Late { evaluations }).await?;
+        }
         self.unpark().await?;
         self.take_over();
         let mut look = look();
@@ -253,8 +270,20 @@ impl Driver {
         let at = now().max(self.last_at);
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
-        let effects = self.run.apply(&event)?;
-        match self.write(&event, &effects).await {
+        let longest = self.host.inner.options.expression_time;
+        let (effects, evaluations) = judged(longest, || self.run.apply(&event));
+        let effects = effects?;
+        let late = match evaluations.is_empty() {
+            true => None,
+            false => Some(Event {
+                at,
+                what: Happening::Late { evaluations },
+            }),
+        };
+        if let Some(late) = &late {
+            self.run.apply(late)?;
+        }
+        match self.write(&event, late.as_ref(), &effects).await {
             Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
@@ -265,12 +294,20 @@ impl Driver {
     }
 
     /// Records an event that has been applied.
-    async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
+    async fn write(
+        &mut self,
+        event: &Event,
+        late: Option<&Event>,
+        effects: &[Effect],
+    ) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
             .update(self.update(event, effects));
+        if let Some(late) = late {
+            append = append.event(late.at, kind(&late.what), self::body(late)?);
+        }
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
             && self.bytes_since_snapshot >= self.snapshot_bytes;
@@ -295,8 +332,9 @@ impl Driver {
         let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq) + 1;
         let mut run = restored(Arc::clone(self.run.program()), snapshot.as_ref())?;
         let events = self.host.journal();
-        for event in events.events(self.id, from..=self.last, usize::MAX)? {
-            run.apply(&read(&event)?)?;
+        let events = events.events(self.id, from..=self.last, usize::MAX)?;
+        for event in Recorded::all(&events)? {
+            event.apply(&mut run, None)?;
         }
         self.run = run;
         Ok(())
@@ -395,11 +433,10 @@ impl Driver {
             .host
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
-        for event in others {
+        for event in Recorded::all(&others)? {
             self.last = event.seq;
-            let event = read(&event)?;
-            self.last_at = event.at;
-            for effect in self.run.apply(&event)? {
+            self.last_at = event.event.at;
+            for effect in event.apply(&mut self.run, None)? {
                 act(self, effect);
             }
         }
@@ -537,8 +574,4 @@ fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Resu
     let data = serde_json::from_slice(&snapshot.body);
     let data = data.map_err(|error| Error::Unreadable(error.to_string()))?;
     Ok(Run::restore(program, data))
-}
-
-fn read(event: &journal::Event) -> Result<Event, Error> {
-    serde_json::from_slice(&event.body).map_err(|error| Error::Unreadable(error.to_string()))
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::Graph;
 use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::shell::end_group;
 use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
@@ -114,6 +115,9 @@ pub struct HostOptions {
     pub directory: PathBuf,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// How long one expression may take. Counted work bounds it before, except on a machine that
+    /// is very slow.
+    pub expression_time: Duration,
     /// Makes the evaluator of a graph's expressions.
     pub evaluator: fn(&Graph) -> Box<dyn Evaluator>,
 }
@@ -133,6 +137,7 @@ impl HostOptions {
             watch: Arc::new(NoWatch),
             directory,
             agent: None,
+            expression_time: Duration::from_secs(5),
             evaluator,
         }
     }
@@ -433,11 +438,11 @@ impl Host {
         let program = self.program(self.journal().run(run)?.definition)?;
         let mut replayed = Run::new(program);
         let mut history = Vec::new();
-        for event in self.journal().events(run, 1.., usize::MAX)? {
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
-            let effects = replayed.apply(&event)?.into_iter();
-            history.extend(effects.map(|effect| (event.at, masked_effect(&effect))));
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        for recorded in Recorded::all(&events)? {
+            let effects = recorded.apply(&mut replayed, None)?.into_iter();
+            let at = recorded.event.at;
+            history.extend(effects.map(|effect| (at, masked_effect(&effect))));
         }
         Ok(history)
     }
@@ -553,6 +558,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Continued => "continued",
         Happening::Parked { .. } => "parked",
         Happening::Unparked { .. } => "unparked",
+        Happening::Late { .. } => "late",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

@@ -6,6 +6,7 @@ mod deed;
 mod driver;
 mod local;
 mod people;
+mod recorded;
 mod secrets;
 mod shell;
 mod tools;

@@ -406,6 +406,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         | Happening::Continued
         | Happening::Parked { .. }
         | Happening::Unparked { .. }
+        | Happening::Late { .. }
         | Happening::Taken { .. }
         | Happening::Resumed) => other,
     }

@@ -346,6 +346,7 @@ impl Run {
             | Happening::Woke { .. }
             | Happening::Parked { .. }
             | Happening::Unparked { .. }
+            | Happening::Late { .. }
             | Happening::Continued => Ok(()),
         }
     }
@@ -569,7 +570,7 @@ impl Machine<'_> {
                     let _ = self.change(ROOT, &changes);
                 }
             }
-            Happening::Continued => {}
+            Happening::Continued | Happening::Late { .. } => {}
             Happening::Checkpointed { reason, step } => {
                 self.data.checkpoint = Some(Checkpoint {
                     at: self.at,
