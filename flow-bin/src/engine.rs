@@ -9,10 +9,14 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{
+    Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -45,8 +49,20 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
 }
 
 /// What every host of this program is made of, on the command line and in the server.
-pub(crate) fn options(journal: Journal, library: Library) -> Result<HostOptions> {
+pub(crate) fn options(
+    journal: Journal,
+    library: Library,
+    terminals: &Terminals,
+    servers: &Arc<McpServers>,
+) -> Result<HostOptions> {
+    let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
+    let tools: [Arc<dyn Tools>; 3] = [
+        Arc::new(terminals.clone()),
+        Arc::new(memory),
+        Arc::clone(servers) as _,
+    ];
+    options.tools = Arc::new(Toolbox::new(tools));
     options.workflows = Arc::new(Known { library });
     Ok(options)
 }
@@ -54,6 +70,7 @@ pub(crate) fn options(journal: Journal, library: Library) -> Result<HostOptions>
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
+    servers: Arc<McpServers>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -89,7 +106,10 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library)?;
+        let terminals = Terminals::new(terminal::Options::default())?;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
+        let mut options = options(journal, library, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -103,6 +123,7 @@ impl Engine {
         };
         Ok(Engine {
             host: Host::new(options),
+            servers,
             runtime,
             interrupts,
         })
@@ -128,12 +149,16 @@ impl Engine {
     pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
         let host = self.host.clone();
         let interrupts = &mut self.interrupts;
+        let servers = &self.servers;
         let report = self.runtime.block_on(async {
             let mut driven = std::pin::pin!(host.drive(run));
             let mut asked = false;
             loop {
                 tokio::select! {
-                    report = &mut driven => return report,
+                    report = &mut driven => {
+                        servers.shutdown().await;
+                        return report;
+                    }
                     () = interrupts.next() => {
                         if asked {
                             // Whoever asks twice does not want to wait; `flow resume` cleans up.

@@ -23,7 +23,7 @@ use crate::exit::{Exit, Usage};
 use crate::output::Output;
 use crate::target;
 
-pub(crate) use inputs::described;
+pub(crate) use inputs::{Given, complain, described, gather};
 pub(crate) use person::label;
 pub(crate) use result::{finish, pending_json};
 use screen::Told;
@@ -38,10 +38,10 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     if !arguments.variables.is_empty() {
         output.warning("`--var` is the old name of `--param`; use `-p key=value`");
     }
-    let inputs = match inputs::gather(&graph, arguments)? {
+    let inputs = match gather(&graph, &Given::to_run(arguments))? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            inputs::complain(&graph, &faults, output);
+            complain(&graph, "run", &faults, output);
             return Ok(Exit::Usage);
         }
     };

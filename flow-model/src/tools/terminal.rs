@@ -194,6 +194,10 @@ pub struct AwaitOutputResponse {
     pub elapsed_time: f64,
     /// Whether the session's program is still running.
     pub process_running: bool,
+    /// The last lines of the output when nothing matched; else null.
+    pub tail: Option<String>,
+    /// The program in front when nothing matched; else null.
+    pub foreground: Option<String>,
     /// When this was answered, in ISO 8601.
     pub timestamp: String,
     /// Why it failed; null when it did not.
@@ -321,6 +325,9 @@ pub struct RunCommandResponse {
     /// What it wrote, standard output and standard error as they came, without the prompt and the
     /// echo of the command.
     pub output: String,
+    /// The exact bytes of the output in base64 when they are not UTF-8, so that `output` cannot
+    /// hold them; else null.
+    pub output_base64: Option<String>,
     /// Whether `output` lacks its beginning because of `max_chars`.
     pub truncated: bool,
     /// How long it took, in seconds.

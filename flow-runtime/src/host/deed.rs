@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::driver::Driver;
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
 use super::secrets::{Prepared, foreign};
+use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall};
 use crate::journal::{self, Hash, RunId};
@@ -99,6 +100,20 @@ impl Host {
                     Ended::NotStarted(failure) => failed(failure),
                 })
             }
+            Deed::Tool {
+                tool,
+                builtin: true,
+                parameters,
+            } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
+                self.in_terminal(terminals, run, action, tool, parameters)
+                    .await
+            }
+            Deed::Environment {
+                session, variables, ..
+            } => Some(match self.environment(action, session, variables).await {
+                Ok(result) => Happening::Completed { action: id, result },
+                Err(error) => failed(error),
+            }),
             Deed::Tool {
                 tool, parameters, ..
             } => {
@@ -282,9 +297,10 @@ impl Host {
             variables,
             session,
             max_states,
+            execution_timeout,
+            save_on_success,
             depth,
             response,
-            ..
         } = &action.what
         else {
             return failed("this is no call".to_owned(), Value::Null);
@@ -309,6 +325,7 @@ impl Host {
                 variables: variables.clone(),
                 session: session.clone(),
                 max_steps: *max_states,
+                timeout: *execution_timeout,
                 parent: Some((run, *depth)),
                 id: Some(child),
                 agent_driven,
@@ -330,9 +347,36 @@ impl Host {
         }
         let success = report.status == ReportStatus::Completed;
         let error = report.error.as_ref().map(|error| error.message.clone());
+        let kept = match definition {
+            Some(definition) if success && save_on_success.unwrap_or(true) => {
+                // A definition that cannot be kept has succeeded nevertheless.
+                let kept = self.inner.options.workflows.keep(definition);
+                kept.unwrap_or_default()
+            }
+            Some(_) | None => None,
+        };
         let result = if *response {
+            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
+                ("session_id", session.map_or(Value::Null, Value::text)),
+                (
+                    "workflow_saved",
+                    Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
+                ),
+                (
+                    "saved_workflow_name",
+                    kept.map_or(Value::Null, |kept| Value::text(kept.name)),
+                ),
+                (
+                    "total_elapsed_time",
+                    Value::number(report.elapsed_ms as f64 / 1000.0),
+                ),
+                (
+                    "recursion_depth",
+                    Value::Int(i64::from(report.recursion_depth)),
+                ),
+                ("return_values", report.return_values.unwrap_or_default()),
                 ("workflow_name", Value::text(&report.workflow)),
                 ("workflow_id", Value::text(report.run.to_string())),
                 (

@@ -11,10 +11,12 @@ use tokio::task::JoinHandle;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
+use super::sessions;
 use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Deed, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+    Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
+    Run, Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -32,6 +34,8 @@ pub(super) struct Driver {
     pub(super) id: RunId,
     pub(super) run: Run,
     last: u64,
+    /// Whether the list of runs says that it waits.
+    listed_waiting: bool,
     since_snapshot: u64,
     bytes_since_snapshot: usize,
     snapshot_bytes: usize,
@@ -106,6 +110,7 @@ impl Driver {
             id,
             run,
             last,
+            listed_waiting: loaded.run.status == journal::Status::Waiting,
             since_snapshot: loaded.events.len() as u64,
             bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
@@ -120,14 +125,20 @@ impl Driver {
         })
     }
 
-    /// Begins what the run wants here.
-    pub(super) fn take_over(&mut self) {
+    /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
+    pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
             if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
                 self.act(effect);
             }
         }
+        is_fresh
+    }
+
+    /// Begins what the run wants here.
+    fn take_over(&mut self) {
+        let is_fresh = self.show_unseen();
         for effect in self.run.taken_over(now()) {
             if let Effect::Act(action) = &effect
                 && !is_fresh
@@ -135,6 +146,11 @@ impl Driver {
                 // Another host began it; here it begins now.
                 let (frame, node) = (action.frame, action.node.clone());
                 self.act(Effect::Entered(Place { frame, node }));
+                if sessions::types(&action.what) {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                    continue;
+                }
             }
             self.act(effect);
         }
@@ -163,6 +179,32 @@ impl Driver {
             drop(effects);
         }
         Ok(())
+    }
+
+    /// Begins what the run wants and nobody here does.
+    pub(super) fn begin_missing(&mut self) {
+        for effect in self.run.taken_over(now()) {
+            let begun = match &effect {
+                Effect::Act(action) => {
+                    self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
+                }
+                Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
+                Effect::Yield
+                | Effect::Stop(_)
+                | Effect::Entered(_)
+                | Effect::Left { .. }
+                | Effect::Finish(_) => false,
+            };
+            match &effect {
+                // Whoever began it is gone.
+                Effect::Act(action) if !begun && sessions::types(&action.what) => {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                }
+                _ if !begun => self.act(effect),
+                _ => {}
+            }
+        }
     }
 
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
@@ -213,12 +255,23 @@ impl Driver {
             Message::Happened(happening) => self.happen(happening).await,
             Message::Parked(action) => {
                 self.tasks.remove(&action);
-                self.parked.insert(action);
-                if self.is_clock_to_stop(action) {
-                    self.happen(Happening::Parked { action }).await?;
+                // Somebody else may have answered it meanwhile.
+                if self.run.action(action).is_some() {
+                    self.parked.insert(action);
+                    if self.is_clock_to_stop(action) {
+                        self.happen(Happening::Parked { action }).await?;
+                    }
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Stops doing something whose result came from elsewhere.
+    pub(super) fn give_up(&mut self, action: ActionId) {
+        self.parked.remove(&action);
+        if let Some(task) = self.tasks.remove(&action) {
+            task.abort();
         }
     }
 
@@ -302,9 +355,10 @@ impl Driver {
     ) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
+        let waits = self.waits_after(&event.what, effects);
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
-            .update(self.update(event, effects));
+            .update(self.update(event.at, waits));
         if let Some(late) = late {
             append = append.event(late.at, kind(&late.what), self::body(late)?);
         }
@@ -318,6 +372,7 @@ impl Driver {
         }
         self.last = self.host.journal().submit(append).await?;
         self.last_at = event.at;
+        self.listed_waiting = waits;
         self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
         if snapshot {
             self.bytes_since_snapshot = 0;
@@ -341,13 +396,13 @@ impl Driver {
     }
 
     /// What the list of runs says of this one.
-    fn update(&self, event: &Event, effects: &[Effect]) -> RunUpdate {
-        let update = RunUpdate::at(event.at);
+    fn update(&self, at: u64, waits: bool) -> RunUpdate {
+        let update = RunUpdate::at(at);
         let Some(data) = self.run.data() else {
             return update;
         };
         match data.status {
-            Status::Running if self.waits_after(&event.what, effects) => update
+            Status::Running if waits => update
                 .status(journal::Status::Waiting)
                 .pending(Some(self.pending_names()))
                 .error(None),
@@ -405,8 +460,13 @@ impl Driver {
         names.join(", ")
     }
 
+    /// Whether the list of runs does not say yet that the run waits.
+    pub(super) fn is_unnoticed(&self) -> bool {
+        !self.listed_waiting && self.run.status() == Status::Running
+    }
+
     /// Marks the run as waiting: nothing here can go on.
-    async fn note_waiting(&mut self) -> Result<(), Error> {
+    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
         let mut waits_for = self.pending_names();
         for input in self.host.inner.vault.missing(self.id) {
             waits_for.push_str(&format!(" (needs the secret `{input}`)"));
@@ -416,7 +476,11 @@ impl Driver {
             .pending(Some(waits_for));
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
-            Ok(_) | Err(journal::Error::Fenced { .. }) => Ok(()),
+            Ok(_) => {
+                self.listed_waiting = true;
+                Ok(())
+            }
+            Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -516,6 +580,9 @@ impl Driver {
                 final_state: None,
                 last_node: None,
                 states_executed: 0,
+                session: None,
+                recursion_depth: 0,
+                return_values: None,
                 output: Value::Null,
                 state: Value::Null,
                 variables: Value::Null,
@@ -533,10 +600,19 @@ impl Driver {
                 Effect::Act(action) => Some(action),
                 _ => None,
             });
-        let final_state = match (graph.form, data.status) {
-            (flow_model::graph::Form::Steps, Status::Completed) => Some("completed".to_owned()),
+        let failed = data.error.as_ref().map(|error| error.kind);
+        let final_state = match (graph.form, data.status, failed) {
+            (_, Status::Failed, Some(FailureKind::Arguments)) => {
+                Some("validation_failed".to_owned())
+            }
+            (_, Status::Failed, Some(FailureKind::ReturnValues)) => {
+                Some("return_validation_failed".to_owned())
+            }
+            (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let latest = data.variables.get("session_id").and_then(Value::as_str);
+        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -549,6 +625,9 @@ impl Driver {
             final_state,
             last_node: data.last_node.clone(),
             states_executed: data.steps,
+            session: session.map(str::to_owned),
+            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
             variables: Value::map(data.variables.iter().map(|(k, v)| (k.as_ref(), v.clone()))),

@@ -219,7 +219,7 @@ impl Host {
             }
             Deed::Tool { parameters, .. } => self.reveal_value(parameters, &action.node).await,
             // A run that is called has the placeholders.
-            Deed::Call { .. } => Ok(None),
+            Deed::Call { .. } | Deed::Environment { .. } => Ok(None),
             Deed::Prompt { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
@@ -412,7 +412,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
     }
 }
 
-fn masked_failure(failure: &Failure) -> Failure {
+pub(super) fn masked_failure(failure: &Failure) -> Failure {
     Failure {
         message: secret::mask(&failure.message).into_owned(),
         ..failure.clone()
@@ -471,6 +471,7 @@ pub(super) fn masked_action(action: &Action) -> Action {
             definition.iter_mut().for_each(hide_value);
         }
         Deed::Judge { result, .. } => hide_value(result),
+        Deed::Environment { .. } => {}
     }
     masked
 }

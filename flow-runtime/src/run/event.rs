@@ -140,6 +140,9 @@ pub struct Start {
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// Seconds the run may take, when the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
     /// Where the values of secret inputs come from; the inputs have placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Reference>,
@@ -203,6 +206,10 @@ pub enum FailureKind {
     Refused,
     /// The run was cancelled.
     Cancelled,
+    /// Environment variables that the workflow needs are not set.
+    Arguments,
+    /// Environment variables that the workflow is to set are not set.
+    ReturnValues,
 }
 
 impl Failure {

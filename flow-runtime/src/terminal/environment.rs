@@ -1,0 +1,379 @@
+//! The environment of a shell, as the shell itself wrote it down.
+
+use std::collections::BTreeMap;
+
+use super::program::Shell;
+
+/// What the variables of a shell are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Every variable that is set, by name. Lists are not among them.
+    pub variables: BTreeMap<String, Variable>,
+}
+
+/// A variable of a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its value, which may be empty and may have several lines.
+    pub value: String,
+    /// Whether programs that the shell starts get it.
+    pub exported: bool,
+}
+
+impl Snapshot {
+    /// The value of a variable that is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(|variable| &*variable.value)
+    }
+
+    /// The value of a variable that is set and exported.
+    pub fn exported(&self, name: &str) -> Option<&str> {
+        self.variables
+            .get(name)
+            .filter(|variable| variable.exported)
+            .map(|variable| &*variable.value)
+    }
+
+    /// Reads what the shell wrote. `None` when it is not complete.
+    pub(super) fn read(shell: Shell, nonce: &str, file: &str) -> Option<Snapshot> {
+        let (first, rest) = file.split_once('\n')?;
+        let number = first.strip_prefix("#flow ")?;
+        let body = rest.strip_suffix(&format!("\n#flow {number}\n"))?;
+        // A value cannot contain what it does not know.
+        let middle = format!("\n#{nonce}\n");
+        let mut snapshot = Snapshot::default();
+        match shell {
+            Shell::Bash | Shell::Zsh => snapshot.declarations(body),
+            Shell::Posix => {
+                let (exported, all) = body.split_once(&*middle).unwrap_or((body, ""));
+                snapshot.declarations(exported);
+                snapshot.assignments(all);
+            }
+            Shell::Fish => {
+                let (exported, all) = body.split_once(&*middle).unwrap_or((body, ""));
+                snapshot.fish(all, false);
+                snapshot.fish(exported, true);
+            }
+        }
+        snapshot
+            .variables
+            .retain(|name, _| !name.starts_with("__flow_") && is_name(name));
+        Some(snapshot)
+    }
+
+    /// `declare -x NAME="value"`, `typeset -x NAME=value`, `export NAME='value'`.
+    fn declarations(&mut self, text: &str) {
+        let mut words = Words::new(text);
+        while let Some(command) = words.line() {
+            let mut exported = command.first().is_some_and(|word| word == "export");
+            let mut list = false;
+            for word in command.iter().skip(1) {
+                if let Some(options) = word.strip_prefix('-') {
+                    exported |= options.contains('x');
+                    list |= options.contains(['a', 'A']);
+                } else if let Some((name, value)) = word.split_once('=') {
+                    if !list {
+                        self.set(name, value, exported);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    /// `NAME='value'`
+    fn assignments(&mut self, text: &str) {
+        let mut words = Words::new(text);
+        while let Some(line) = words.line() {
+            if let Some((name, value)) = line.first().and_then(|word| word.split_once('='))
+                && !self.variables.contains_key(name)
+            {
+                self.set(name, value, false);
+            }
+        }
+    }
+
+    /// `NAME value value`
+    fn fish(&mut self, text: &str, exported: bool) {
+        let mut words = Words::new(text);
+        words.fish = true;
+        while let Some(line) = words.line() {
+            if let Some((name, values)) = line.split_first() {
+                let glue = if name.ends_with("PATH") { ":" } else { " " };
+                self.set(name, &values.join(glue), exported);
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str, exported: bool) {
+        let variable = Variable {
+            value: value.to_owned(),
+            exported,
+        };
+        self.variables.insert(name.to_owned(), variable);
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || character == '_')
+}
+
+/// Words as a shell quotes them, in lines.
+struct Words<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    /// fish knows more escapes outside of quotes and fewer inside.
+    fish: bool,
+}
+
+impl<'a> Words<'a> {
+    fn new(text: &'a str) -> Words<'a> {
+        Words {
+            rest: text.chars().peekable(),
+            fish: false,
+        }
+    }
+
+    /// The words up to the next unquoted line end.
+    fn line(&mut self) -> Option<Vec<String>> {
+        self.rest.peek()?;
+        let mut words = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut begun = false;
+        loop {
+            let next = self.rest.next();
+            match next {
+                None | Some('\n' | ' ') => {
+                    if begun {
+                        words.push(String::from_utf8_lossy(&bytes).into_owned());
+                        bytes.clear();
+                        begun = false;
+                    }
+                    if next != Some(' ') {
+                        return Some(words);
+                    }
+                    continue;
+                }
+                Some('\'') => self.single(&mut bytes),
+                Some('"') => self.double(&mut bytes),
+                Some('$') if self.rest.peek() == Some(&'\'') => {
+                    self.rest.next();
+                    self.ansi(&mut bytes);
+                }
+                Some('\\') if self.fish => self.escape(&mut bytes),
+                Some('\\') => {
+                    if let Some(escaped) = self.rest.next() {
+                        push(&mut bytes, escaped);
+                    }
+                }
+                Some(other) => push(&mut bytes, other),
+            }
+            begun = true;
+        }
+    }
+
+    fn single(&mut self, bytes: &mut Vec<u8>) {
+        while let Some(next) = self.rest.next() {
+            match next {
+                '\'' => return,
+                '\\' if self.fish && matches!(self.rest.peek(), Some('\\' | '\'')) => {
+                    if let Some(escaped) = self.rest.next() {
+                        push(bytes, escaped);
+                    }
+                }
+                other => push(bytes, other),
+            }
+        }
+    }
+
+    fn double(&mut self, bytes: &mut Vec<u8>) {
+        while let Some(next) = self.rest.next() {
+            match next {
+                '"' => return,
+                '\\' => match self.rest.peek() {
+                    Some('"' | '\\' | '$' | '`') => {
+                        if let Some(escaped) = self.rest.next() {
+                            push(bytes, escaped);
+                        }
+                    }
+                    Some('\n') => {
+                        self.rest.next();
+                    }
+                    _ => bytes.push(b'\\'),
+                },
+                other => push(bytes, other),
+            }
+        }
+    }
+
+    /// `$'…'`
+    fn ansi(&mut self, bytes: &mut Vec<u8>) {
+        while let Some(next) = self.rest.next() {
+            match next {
+                '\'' => return,
+                '\\' => self.escape(bytes),
+                other => push(bytes, other),
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self, bytes: &mut Vec<u8>) {
+        let Some(kind) = self.rest.next() else {
+            return;
+        };
+        match kind {
+            'a' => bytes.push(0x07),
+            'b' => bytes.push(0x08),
+            'e' | 'E' => bytes.push(0x1b),
+            'f' => bytes.push(0x0c),
+            'n' => bytes.push(b'\n'),
+            'r' => bytes.push(b'\r'),
+            't' => bytes.push(b'\t'),
+            'v' => bytes.push(0x0b),
+            'x' | 'X' => {
+                let value = self.number(16, 2, 0);
+                bytes.push(value as u8);
+            }
+            'u' => self.character(4, bytes),
+            'U' => self.character(8, bytes),
+            // zsh: `\C-[` and `\M-x`.
+            'C' | 'c' => {
+                if self.rest.peek() == Some(&'-') {
+                    self.rest.next();
+                }
+                if let Some(control) = self.rest.next() {
+                    let byte = match control {
+                        '?' => 0x7f,
+                        other => other as u32 as u8 & 0x1f,
+                    };
+                    bytes.push(byte);
+                }
+            }
+            'M' if self.rest.peek() == Some(&'-') => {
+                self.rest.next();
+                let start = bytes.len();
+                match self.rest.next() {
+                    Some('\\') => self.escape(bytes),
+                    Some(other) => push(bytes, other),
+                    None => {}
+                }
+                if let Some(byte) = bytes.get_mut(start) {
+                    *byte |= 0x80;
+                }
+            }
+            digit @ '0'..='7' => {
+                let value = self.number(8, 2, digit as u32 - '0' as u32);
+                bytes.push(value as u8);
+            }
+            other => push(bytes, other),
+        }
+    }
+
+    fn character(&mut self, digits: usize, bytes: &mut Vec<u8>) {
+        let value = self.number(16, digits, 0);
+        push(
+            bytes,
+            char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER),
+        );
+    }
+
+    fn number(&mut self, radix: u32, digits: usize, start: u32) -> u32 {
+        let mut value = start;
+        for _ in 0..digits {
+            let Some(digit) = self.rest.peek().and_then(|next| next.to_digit(radix)) else {
+                break;
+            };
+            self.rest.next();
+            value = value.wrapping_mul(radix).wrapping_add(digit);
+        }
+        value
+    }
+}
+
+fn push(bytes: &mut Vec<u8>, character: char) {
+    let mut buffer = [0; 4];
+    bytes.extend_from_slice(character.encode_utf8(&mut buffer).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(shell: Shell, body: &str) -> Snapshot {
+        let file = format!("#flow 3\n{body}\n#flow 3\n");
+        Snapshot::read(shell, "n0", &file).expect("complete")
+    }
+
+    #[test]
+    fn every_kind_of_quoting_is_read() {
+        let bash = read(
+            Shell::Bash,
+            concat!(
+                "declare -x A=\"one \\\"two\\\" \\$x \\\\ \\`y\\`\"\n",
+                "declare -x B=$'a\\nb\\tc\\E\\001é'\n",
+                "declare -- C=\"two\nlines\"\n",
+                "declare -x EMPTY=\"\"\n",
+                "declare -x UNSET\n",
+                "declare -a LIST=([0]=\"x\" [1]=\"declare -x EVIL=\\\"1\\\"\")\n",
+                "declare -ir UID=\"0\"",
+            ),
+        );
+        assert_eq!(bash.get("A"), Some("one \"two\" $x \\ `y`"));
+        assert_eq!(bash.get("B"), Some("a\nb\tc\x1b\x01é"));
+        assert_eq!(bash.get("C"), Some("two\nlines"));
+        assert_eq!(bash.exported("C"), None);
+        assert_eq!(bash.exported("EMPTY"), Some(""));
+        assert_eq!(bash.get("UNSET"), None);
+        assert_eq!(bash.get("LIST"), None);
+        assert_eq!(bash.get("EVIL"), None);
+        assert_eq!(bash.get("UID"), Some("0"));
+
+        let dash = read(
+            Shell::Posix,
+            "export A='it'\"'\"'s\n#flow\n'\nexport U\n#n0\nA='x'\nB='two\nlines'",
+        );
+        assert_eq!(dash.exported("A"), Some("it's\n#flow\n"));
+        assert_eq!(dash.get("U"), None);
+        assert_eq!(
+            dash.variables["B"],
+            Variable {
+                value: "two\nlines".to_owned(),
+                exported: false
+            }
+        );
+
+        let fish = read(
+            Shell::Fish,
+            "A 'it\\'s'\nP /a  /b\nE ''\nN \n#n0\nA 'it\\'s'\nB one\\ntwo\\x41",
+        );
+        assert_eq!(fish.exported("A"), Some("it's"));
+        assert_eq!(fish.get("B"), Some("one\ntwoA"));
+        assert_eq!(fish.exported("E"), Some(""));
+        assert_eq!(fish.exported("N"), Some(""));
+
+        let zsh = read(
+            Shell::Zsh,
+            "export A=$'\\C-[x\\M-C\\M-)\\''\ntypeset -a L=( 'a=b' c )\ntypeset -g B=plain\\ text\ntypeset -x C='q'",
+        );
+        assert_eq!(zsh.exported("A"), Some("\x1bxé'"));
+        assert_eq!(zsh.get("B"), Some("plain text"));
+        assert_eq!(zsh.exported("C"), Some("q"));
+        assert_eq!(zsh.get("L"), None);
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_not_believed() {
+        for file in [
+            "",
+            "#flow 3\n",
+            "#flow 3\nA='1'\n",
+            "#flow 3\nA='1'\n#flow 2\n",
+        ] {
+            assert_eq!(Snapshot::read(Shell::Posix, "n0", file), None);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a terminal could not do what was asked.
+
+use std::path::PathBuf;
+
+use flow_model::tools::InvalidParameters;
+
+/// Why a terminal could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No session has this id.
+    #[error("no terminal session `{id}`; {known}")]
+    NoSession {
+        /// The id.
+        id: String,
+        /// Which there are, in words.
+        known: String,
+    },
+    /// No session is open at all.
+    #[error("no terminal session is open; open one with `open_terminal`")]
+    NoneOpen,
+    /// The program does not exist.
+    #[error("no program `{program}` was found; give a name on the search path or a path")]
+    NoProgram {
+        /// As it was asked for.
+        program: String,
+    },
+    /// The program cannot be executed.
+    #[error("`{program}` cannot be executed: {reason}")]
+    BadProgram {
+        /// As it was asked for.
+        program: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The directory is not one.
+    #[error("cannot start in {}: {reason}", directory.display())]
+    BadDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A variable that no environment can hold.
+    #[error("`{name}` cannot be an environment variable: {reason}")]
+    BadVariable {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The policy says no.
+    #[error("{0}")]
+    Refused(String),
+    /// There are as many sessions as there may be.
+    #[error(
+        "{limit} terminal sessions are open, which is the limit; close one with `exit_terminal`"
+    )]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// The system gave no terminal.
+    #[error("no terminal could be made: {0}")]
+    Pty(String),
+    /// The program has ended.
+    #[error("the session's program has ended {0}")]
+    Ended(String),
+    /// The program does not read what is typed.
+    #[error("the program in front (`{program}`) has not read {waiting} bytes of earlier input")]
+    Unread {
+        /// The program.
+        program: String,
+        /// How much waits.
+        waiting: usize,
+    },
+    /// A line that the kernel would cut.
+    #[error(
+        "a line of {length} bytes cannot be typed: the terminal cuts lines after {limit}; \
+         put it into a file"
+    )]
+    LongLine {
+        /// Its length.
+        length: usize,
+        /// What the kernel takes.
+        limit: usize,
+    },
+    /// The log of inputs cannot be written, so nothing is typed.
+    #[error("the audit log {} cannot be written: {error}", path.display())]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The environment is not known.
+    #[error("the environment of session `{id}` is not known: {reason}")]
+    NoEnvironment {
+        /// The session.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// Why a tool was not called at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// No terminal tool has this name.
+    #[error("no terminal tool `{0}`")]
+    NoTool(String),
+    /// The parameters do not fit; every fault names its argument.
+    #[error(transparent)]
+    Parameters(#[from] InvalidParameters),
+}

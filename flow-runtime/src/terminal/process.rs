@@ -1,0 +1,158 @@
+//! Processes of a terminal, as the system knows them.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// The variable by which everything that a session started is known, even what has left its
+/// process group and its terminal.
+pub(super) const MARKER: &str = "FLOW_TERMINAL";
+
+/// What `/proc` says of a process.
+struct Stat {
+    name: String,
+    dead: bool,
+    /// Neither runs nor waits for the disk.
+    sleeps: bool,
+    group: i32,
+    session: i32,
+    /// Processor time so far, in the system's ticks.
+    ticks: u64,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Stat> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        // The name stands in parentheses and may contain anything.
+        let (before, fields) = text.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let fields: Vec<_> = fields.split_ascii_whitespace().collect();
+        Some(Stat {
+            name: name.to_owned(),
+            dead: matches!(*fields.first()?, "Z" | "X"),
+            sleeps: matches!(*fields.first()?, "S" | "T" | "t" | "I"),
+            group: fields.get(2)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
+        })
+    }
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// The name of a process group: that of its leader, else of any member.
+pub(super) fn group_name(group: i32) -> Option<String> {
+    if let Some(leader) = Stat::of(group).filter(|stat| !stat.dead) {
+        return Some(leader.name);
+    }
+    all()
+        .filter_map(Stat::of)
+        .find(|stat| stat.group == group && !stat.dead)
+        .map(|stat| stat.name)
+}
+
+/// How much a session has computed when all of it sleeps; `None` while something is at work, or
+/// where the system does not tell.
+pub(super) fn asleep(session: i32) -> Option<u64> {
+    let mut ticks = 0;
+    let mut found = false;
+    for stat in all().filter_map(Stat::of) {
+        if stat.session == session && !stat.dead {
+            if !stat.sleeps {
+                return None;
+            }
+            found = true;
+            ticks += stat.ticks;
+        }
+    }
+    found.then_some(ticks)
+}
+
+/// The command line a process runs now; it changes when the process executes another program.
+pub(super) fn image(pid: i32) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/cmdline"))
+        .ok()
+        .filter(|line| !line.is_empty())
+}
+
+/// The directory a process works in.
+pub(super) fn directory(pid: i32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    Some(path.to_string_lossy().into_owned())
+}
+
+/// The living processes of a session: of its terminal, or started by it and gone elsewhere.
+pub(super) fn members(session: i32, marker: &str) -> Vec<i32> {
+    let entry = format!("{MARKER}={marker}").into_bytes();
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let marked = |pid: i32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|item| item == entry))
+    };
+    all()
+        .filter(|pid| *pid != own)
+        .filter(|pid| {
+            Stat::of(*pid)
+                .is_some_and(|stat| !stat.dead && (stat.session == session || marked(*pid)))
+        })
+        .collect()
+}
+
+/// Sends a signal; a process that is gone already is what was wanted.
+pub(super) fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Sends a signal to a process group.
+pub(super) fn signal_group(group: i32, signal: Signal) {
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Waits until these processes are gone, or the time is up; says whether they are.
+pub(super) fn wait(pids: &[i32], limit: Duration) -> bool {
+    let until = Instant::now() + limit;
+    for pid in pids {
+        let Some(handle) = handle(*pid) else {
+            continue;
+        };
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let left = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut set = [PollFd::new(&handle, PollFlags::IN)];
+            match poll(&mut set, Some(&left)) {
+                Ok(0) => return false,
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    true
+}
+
+#[cfg(target_os = "linux")]
+fn handle(pid: i32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(pid)?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn handle(_pid: i32) -> Option<OwnedFd> {
+    None
+}

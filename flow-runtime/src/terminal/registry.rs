@@ -1,0 +1,262 @@
+//! The sessions there are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::audit::Audit;
+use super::environment::Snapshot;
+use super::error::Error;
+use super::lock;
+use super::options::{Options, Size};
+use super::program::Program;
+use super::session::{Opening, Session};
+
+pub use super::session::Place;
+
+/// A registry of terminal sessions. Clones share it; when the last one is dropped, every session
+/// and everything it started is killed.
+#[derive(Clone)]
+pub struct Terminals {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: Options,
+    audit: Option<Audit>,
+    /// In the order they were opened.
+    sessions: Mutex<Vec<Arc<Session>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for session in std::mem::take(&mut *lock(&self.sessions)) {
+            session.finish();
+        }
+    }
+}
+
+impl std::fmt::Debug for Terminals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminals")
+            .field("sessions", &self.sessions().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Terminals {
+    /// An empty registry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Audit`] when the audit log cannot be opened.
+    pub fn new(options: Options) -> Result<Terminals, Error> {
+        let audit = options.audit.as_deref().map(Audit::open).transpose()?;
+        let inner = Inner {
+            options,
+            audit,
+            sessions: Mutex::default(),
+        };
+        Ok(Terminals {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Its settings.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// The ids of the sessions, in the order they were opened.
+    pub fn sessions(&self) -> Vec<String> {
+        lock(&self.inner.sessions)
+            .iter()
+            .map(|session| session.id.clone())
+            .collect()
+    }
+
+    /// Whether there is a session of this id.
+    pub fn exists(&self, session: &str) -> bool {
+        lock(&self.inner.sessions)
+            .iter()
+            .any(|known| known.id == session)
+    }
+
+    /// The environment of a session's shell, as it was at the last prompt. Nothing is typed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`]; [`Error::NoEnvironment`] when the session's program is not a shell
+    /// that tells it, or has shown no prompt.
+    pub fn environment(&self, session: &str) -> Result<Snapshot, Error> {
+        self.session(Some(session))?.environment()
+    }
+
+    /// Waits until the session's shell is at its prompt with all input read, for as long as
+    /// `limit`, and says where it is then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    pub async fn prompt(&self, session: &str, limit: Duration) -> Result<Place, Error> {
+        let session = self.session(Some(session))?;
+        Ok(session.prompt(limit).await)
+    }
+
+    /// Gives a session's terminal another size.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`]; [`Error::Pty`] when the system refuses.
+    pub fn resize(&self, session: &str, size: Size) -> Result<(), Error> {
+        self.session(Some(session))?.resize(size)
+    }
+
+    /// Closes a session: asks its programs to end, then kills what is left. Says whether nothing
+    /// of it is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    pub async fn close(&self, session: &str) -> Result<bool, Error> {
+        let session = self.session(Some(session))?;
+        lock(&self.inner.sessions).retain(|known| known.id != session.id);
+        Ok(session.close().await)
+    }
+
+    /// Closes every session, all at once.
+    pub async fn close_all(&self) {
+        let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
+        let closing: Vec<_> = sessions
+            .into_iter()
+            .map(|session| tokio::spawn(async move { session.close().await }))
+            .collect();
+        for closed in closing {
+            let _ = closed.await;
+        }
+    }
+
+    /// The session of this id, or the one opened last.
+    pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
+        let sessions = lock(&self.inner.sessions);
+        let Some(id) = id else {
+            return sessions.last().cloned().ok_or(Error::NoneOpen);
+        };
+        sessions
+            .iter()
+            .find(|session| session.id == id)
+            .cloned()
+            .ok_or_else(|| {
+                let ids: Vec<_> = sessions.iter().map(|session| &*session.id).collect();
+                let known = if ids.is_empty() {
+                    "none is open".to_owned()
+                } else {
+                    format!("open: {}", ids.join(", "))
+                };
+                Error::NoSession {
+                    id: id.to_owned(),
+                    known,
+                }
+            })
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        lock(&self.inner.sessions).clone()
+    }
+
+    /// Starts a program in a new session.
+    pub(super) fn start(
+        &self,
+        shell: &str,
+        directory: Option<&str>,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Arc<Session>, Error> {
+        let options = &self.inner.options;
+        let directory = self.directory(directory)?;
+        let program = Program::find(shell, &directory)?;
+        if let Some(refusal) = options.policy.refusal(shell, &program.path, &directory) {
+            return Err(Error::Refused(refusal));
+        }
+        let mut variables = vec![("TERM".to_owned(), "xterm-256color".to_owned())];
+        for (name, value) in environment {
+            let bad = |reason| Error::BadVariable {
+                name: name.clone(),
+                reason,
+            };
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(bad("a name is not empty and has no `=`"));
+            }
+            if value.contains('\0') {
+                return Err(bad("its value contains a zero byte"));
+            }
+            variables.push((name.clone(), value.clone()));
+        }
+        let random = random();
+        let opening = Opening {
+            id: format!("t-{}", &random[..8]),
+            nonce: random[8..].to_owned(),
+            program,
+            directory,
+            environment: variables,
+        };
+        // Held while the program starts, so that the limit holds.
+        let mut sessions = lock(&self.inner.sessions);
+        if sessions.len() >= options.max_sessions {
+            return Err(Error::TooMany {
+                limit: options.max_sessions,
+            });
+        }
+        let session = Session::open(opening, options)?;
+        sessions.push(Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Error> {
+        let base = match &self.inner.options.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(|error| Error::BadDirectory {
+                directory: PathBuf::from("."),
+                reason: error.to_string(),
+            })?,
+        };
+        let directory = match asked {
+            Some(asked) => base.join(asked),
+            None => base,
+        };
+        let bad = |reason: String| Error::BadDirectory {
+            directory: directory.clone(),
+            reason,
+        };
+        let found = directory
+            .canonicalize()
+            .map_err(|error| bad(error.to_string()))?;
+        if !found.is_dir() {
+            return Err(bad("it is not a directory".to_owned()));
+        }
+        // Entering it is what a program's start would fail at, in words nobody sees.
+        rustix::fs::access(&found, rustix::fs::Access::EXEC_OK)
+            .map_err(|error| bad(error.to_string()))?;
+        Ok(found)
+    }
+
+    /// Writes an input to the audit log, if there is one.
+    pub(super) fn record(&self, session: &Session, tool: &str, input: &str) -> Result<(), Error> {
+        match &self.inner.audit {
+            Some(audit) => audit.record(&session.id, tool, input, session.hides_input()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Letters that nobody can foresee.
+fn random() -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
+    let mut bytes = [0; 32];
+    // A system without randomness is one on which nothing here is secret.
+    let _ = getrandom::fill(&mut bytes);
+    bytes
+        .iter()
+        .map(|byte| char::from(LETTERS[usize::from(byte % 32)]))
+        .collect()
+}

@@ -1,0 +1,254 @@
+//! What a terminal shows: the emulator, read as text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use alacritty_terminal::Term;
+use alacritty_terminal::event::{Event, EventListener, WindowSize};
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::term::{Config, Osc52, TermMode};
+use alacritty_terminal::vte::ansi::Processor;
+
+use super::options::Size;
+
+/// Replies kept for a program that never reads them.
+const MAX_REPLIES: usize = 64 * 1024;
+
+/// An emulator with scrollback.
+pub(super) struct Screen {
+    term: Term<Replies>,
+    processor: Processor,
+    replies: Replies,
+    /// The primary screen as it was left, while the alternate one is shown.
+    left: Option<String>,
+    /// Changes whenever something was shown.
+    version: u64,
+}
+
+/// Collects what the emulator answers to queries.
+#[derive(Clone, Debug)]
+struct Replies {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    size: Size,
+}
+
+impl EventListener for Replies {
+    fn send_event(&self, event: Event) {
+        let reply = match event {
+            Event::PtyWrite(text) => text,
+            Event::TextAreaSizeRequest(format) => format(WindowSize {
+                num_lines: self.size.rows,
+                num_cols: self.size.columns,
+                cell_width: 8,
+                cell_height: 16,
+            }),
+            // Clipboard and colours are nobody's business here.
+            _ => return,
+        };
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes.len() + reply.len() <= MAX_REPLIES {
+            bytes.extend_from_slice(reply.as_bytes());
+        }
+    }
+}
+
+impl Dimensions for Size {
+    fn total_lines(&self) -> usize {
+        self.screen_lines()
+    }
+
+    fn screen_lines(&self) -> usize {
+        usize::from(self.rows).max(1)
+    }
+
+    fn columns(&self) -> usize {
+        usize::from(self.columns).max(2)
+    }
+}
+
+impl Screen {
+    pub(super) fn new(size: Size, scrollback: usize) -> Screen {
+        let replies = Replies {
+            bytes: Arc::default(),
+            size,
+        };
+        let config = Config {
+            scrolling_history: scrollback,
+            osc52: Osc52::Disabled,
+            ..Config::default()
+        };
+        Screen {
+            term: Term::new(config, &size, replies.clone()),
+            processor: Processor::new(),
+            replies,
+            left: None,
+            version: 0,
+        }
+    }
+
+    /// Shows bytes.
+    pub(super) fn advance(&mut self, bytes: &[u8]) {
+        self.version += 1;
+        self.processor.advance(&mut self.term, bytes);
+        if self.left.is_some() && !self.is_alternate() {
+            self.left = None;
+        }
+    }
+
+    /// Keeps the primary screen for [`Screen::history`]: the alternate one is about to be shown.
+    pub(super) fn leave_primary(&mut self) {
+        if self.left.is_none() && !self.is_alternate() {
+            self.left = Some(self.history());
+        }
+    }
+
+    /// When an update that a program wants to show as a whole is shown regardless.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.processor.sync_timeout().sync_timeout()
+    }
+
+    /// Shows an update that has waited too long for its end.
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.version += 1;
+            self.processor.stop_sync(&mut self.term);
+        }
+    }
+
+    /// Shows what waits for its end: what wanted that has ended itself.
+    pub(super) fn unsync(&mut self) {
+        if self.deadline().is_some() {
+            self.version += 1;
+            self.processor.stop_sync(&mut self.term);
+        }
+    }
+
+    /// Takes what the emulator answered to queries.
+    pub(super) fn take_replies(&mut self) -> Vec<u8> {
+        let mut bytes = self
+            .replies
+            .bytes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *bytes)
+    }
+
+    pub(super) fn resize(&mut self, size: Size) {
+        self.version += 1;
+        self.term.resize(size);
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn is_alternate(&self) -> bool {
+        self.term.mode().contains(TermMode::ALT_SCREEN)
+    }
+
+    /// Whether a program wants pasted text to be told from typed text.
+    pub(super) fn wants_bracketed_paste(&self) -> bool {
+        self.term.mode().contains(TermMode::BRACKETED_PASTE)
+    }
+
+    /// Whether the arrow keys send their application codes.
+    pub(super) fn has_application_cursor(&self) -> bool {
+        self.term.mode().contains(TermMode::APP_CURSOR)
+    }
+
+    /// What is visible, a line each row, without blank rows at the end.
+    pub(super) fn visible(&self) -> String {
+        self.rows(0, false)
+    }
+
+    /// What is visible, with lines joined that the terminal has wrapped.
+    pub(super) fn unwrapped(&self) -> String {
+        self.rows(0, true)
+    }
+
+    /// Everything kept, scrolled-away lines included, with wrapped lines joined.
+    pub(super) fn history(&self) -> String {
+        let kept = self.rows(self.term.grid().history_size(), true);
+        match &self.left {
+            Some(left) if self.is_alternate() => format!("{left}\n{kept}"),
+            _ => kept,
+        }
+    }
+
+    fn rows(&self, history: usize, joined: bool) -> String {
+        let grid = self.term.grid();
+        let mut text = String::new();
+        // Where the last line with something on it ends, and where the current one starts.
+        let (mut written, mut begun) = (0, 0);
+        let first = -i32::try_from(history).unwrap_or(0);
+        let last = i32::try_from(grid.screen_lines()).unwrap_or(i32::MAX);
+        for line in first..last {
+            let row = &grid[Line(line)];
+            let wrapped = row
+                .last()
+                .is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
+            for column in 0..grid.columns() {
+                let cell = &row[Column(column)];
+                if cell
+                    .flags
+                    .intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
+                {
+                    continue;
+                }
+                // A tab's first cell holds the tab, the others are blank.
+                text.push(if cell.c == '\t' { ' ' } else { cell.c });
+                text.extend(cell.zerowidth().into_iter().flatten());
+            }
+            if joined && wrapped {
+                continue;
+            }
+            let length = text[begun..].trim_end_matches(' ').len();
+            text.truncate(begun + length);
+            if length > 0 {
+                written = text.len();
+            }
+            text.push('\n');
+            begun = text.len();
+        }
+        text.truncate(written);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(columns: u16, rows: u16) -> Screen {
+        Screen::new(Size { columns, rows }, 100)
+    }
+
+    #[test]
+    fn wrapped_lines_are_joined_and_wide_characters_are_whole() {
+        let mut screen = screen(6, 3);
+        screen.advance("abc漢字xyz\r\n\tt".as_bytes());
+        assert_eq!(screen.visible(), "abc漢\n字xyz\n     t");
+        assert_eq!(screen.unwrapped(), "abc漢字xyz\n     t");
+    }
+
+    #[test]
+    fn the_history_outlives_the_alternate_screen() {
+        let mut screen = screen(20, 2);
+        screen.advance(b"one\r\ntwo\r\nthree");
+        screen.leave_primary();
+        screen.advance(b"\x1b[?1049h\x1b[Heditor");
+        assert_eq!(screen.visible(), "editor");
+        assert_eq!(screen.history(), "one\ntwo\nthree\neditor");
+        screen.advance(b"\x1b[?1049l");
+        assert_eq!(screen.history(), "one\ntwo\nthree");
+    }
+
+    #[test]
+    fn queries_are_answered() {
+        let mut screen = screen(20, 2);
+        screen.advance(b"\x1b[c\x1b[6n");
+        assert_eq!(screen.take_replies(), b"\x1b[?6c\x1b[1;1R");
+    }
+}

@@ -1,0 +1,187 @@
+//! What comes from the terminal, piece by piece.
+
+use std::time::Instant;
+
+use super::{Phase, State};
+use crate::terminal::process;
+use crate::terminal::program::Shell;
+use crate::terminal::scanner::{Mark, Pieces, Scanner, Sequence};
+
+/// Modes that show the alternate screen.
+const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+
+impl State {
+    /// Takes bytes apart and puts each piece where it belongs.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        let mut scanner = std::mem::replace(&mut self.scanner, Scanner::new(""));
+        scanner.scan(bytes, self);
+        self.scanner = scanner;
+        self.flush_clean();
+    }
+
+    /// Passes clean text on to the stream, unless it is what was typed.
+    pub(super) fn flush_clean(&mut self) {
+        if self.clean.is_empty() {
+            return;
+        }
+        if self.typing {
+            self.clean.clear();
+            return;
+        }
+        // At its prompt an editing shell shows again what was typed ahead. Whether that is what
+        // comes is told by the command that starts, or by silence.
+        let prompt = self.phase == Phase::Prompt && self.shell != Some(Shell::Posix);
+        if prompt && (self.echo.awaits_editor() || !self.doubt.is_empty()) {
+            self.doubt.push_str(&self.clean);
+        } else if self.echo.pending() {
+            let mut heard = String::new();
+            self.echo.filter(&self.clean, self.edited_later, &mut heard);
+            self.hear(&heard);
+        } else {
+            self.stream.push(&self.clean);
+        }
+        self.clean.clear();
+    }
+
+    /// Lets text go that did not turn out to be typed.
+    pub(super) fn release(&mut self) {
+        let mut text = String::new();
+        if self.doubt.is_empty() {
+            self.echo.release(&mut text);
+        } else {
+            self.echo.forget(&mut text);
+            text.push_str(&std::mem::take(&mut self.doubt));
+        }
+        self.hear(&text);
+    }
+
+    /// Whether text is held back.
+    pub(super) fn holds(&self) -> bool {
+        self.echo.holds() || !self.doubt.is_empty()
+    }
+
+    /// Adds text that may begin with the line end of an echo.
+    pub(super) fn hear(&mut self, text: &str) {
+        let mut text = text;
+        if self.stream.end() == self.input
+            && let Some(rest) = text.strip_prefix('\n')
+        {
+            self.answered();
+            text = rest;
+        }
+        self.stream.push(text);
+    }
+
+    /// What was typed has been shown: what follows begins a line, and is what it brought about.
+    fn answered(&mut self) {
+        let untouched = self.stream.end() == self.input;
+        self.stream.end_line();
+        if untouched {
+            self.input = self.stream.end();
+        }
+    }
+
+    /// A command has ended although nobody said how.
+    fn ended_unseen(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.ended(None);
+        }
+        self.phase = Phase::Ended;
+    }
+
+    /// A complete prompt is shown.
+    fn prompted(&mut self) {
+        self.phase = Phase::Prompt;
+        self.typed = self.left_over;
+        self.entered = false;
+        self.prompts += 1;
+        if self.image.is_none() {
+            self.image = process::image(self.pid);
+        }
+        self.run_prompted();
+    }
+}
+
+impl Pieces for State {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.screen.advance(bytes);
+        if let Some(run) = &mut self.run {
+            run.take(bytes);
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        self.cleaner.text(bytes, &mut self.clean);
+    }
+
+    fn control(&mut self, byte: u8) {
+        self.cleaner.control(byte, &mut self.clean);
+    }
+
+    fn sequence(&mut self, sequence: &Sequence<'_>) {
+        self.cleaner.sequence(sequence, &mut self.clean);
+        if let Some((true, mut modes)) = sequence.private_modes()
+            && modes.any(|mode| ALTERNATE.contains(&mode))
+        {
+            self.screen.leave_primary();
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.flush_clean();
+        match mark {
+            Mark::Started => {
+                if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {
+                    self.doubt.clear();
+                    self.answered();
+                }
+                self.typed = false;
+                let mut rest = String::new();
+                self.echo.forget(&mut rest);
+                self.phase = Phase::Running;
+                if let (Some(run), Some(shell)) = (&mut self.run, self.shell) {
+                    run.started(shell, Instant::now());
+                }
+            }
+            Mark::Ended(code) => {
+                // What asked something has ended without reading the answer.
+                self.screen.unsync();
+                self.screen.take_replies();
+                // A POSIX shell has no way to tell that a command starts.
+                if self.phase == Phase::Running || self.shell == Some(Shell::Posix) {
+                    if let Some(run) = &mut self.run {
+                        run.ended(Some(code));
+                    }
+                    self.phase = Phase::Ended;
+                }
+            }
+            Mark::Prompt => {
+                if self.phase == Phase::Running {
+                    self.ended_unseen();
+                }
+                if std::mem::take(&mut self.typing) {
+                    self.answered();
+                }
+                self.phase = Phase::Ended;
+            }
+            Mark::PromptStart => {
+                if self.phase == Phase::Running {
+                    self.ended_unseen();
+                }
+            }
+            Mark::Input => match self.phase {
+                // The same prompt, drawn again.
+                Phase::Prompt => {}
+                Phase::Running => {
+                    self.ended_unseen();
+                    self.prompted();
+                }
+                Phase::Starting | Phase::Ended => self.prompted(),
+            },
+            Mark::Continuation => {
+                self.typing = false;
+                self.run_continued();
+            }
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Commands that are typed at a shell's prompt and followed to their end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flow_model::tools::CommandStatus;
+use tokio::sync::oneshot;
+
+use super::{Phase, QUIET, Session, State};
+use crate::terminal::capture::Capture;
+use crate::terminal::lock;
+use crate::terminal::process;
+use crate::terminal::program::Shell;
+use crate::terminal::pty::MAX_LINE;
+
+/// How long a shell that is about to show its prompt is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a shell that says nothing is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A command under way.
+pub(super) struct Run {
+    id: u64,
+    capture: Capture,
+    /// What comes is output.
+    capturing: bool,
+    /// Lines yet to be typed.
+    lines: VecDeque<String>,
+    /// The shell said that a command starts, or had no way to.
+    commanded: bool,
+    /// The shell wanted more than there is.
+    interrupted: bool,
+    typed: Instant,
+    started: Option<Instant>,
+    took: Option<Duration>,
+    code: Option<i32>,
+    /// When to look whether the shell is still itself.
+    pub(super) look_at: Option<Instant>,
+    answer: Option<oneshot::Sender<Ran>>,
+}
+
+/// How a command went.
+#[derive(Debug)]
+pub(in crate::terminal) struct Ran {
+    pub(in crate::terminal) status: CommandStatus,
+    pub(in crate::terminal) code: Option<i32>,
+    pub(in crate::terminal) output: Vec<u8>,
+    /// Whether that is all of the output.
+    pub(in crate::terminal) complete: bool,
+    pub(in crate::terminal) duration: Duration,
+    /// What else there is to say.
+    pub(in crate::terminal) note: Option<String>,
+}
+
+impl Ran {
+    fn not(status: CommandStatus, note: impl Into<String>) -> Ran {
+        Ran {
+            status,
+            code: None,
+            output: Vec::new(),
+            complete: true,
+            duration: Duration::ZERO,
+            note: Some(note.into()),
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        if self.capturing {
+            self.capture.take(bytes);
+        }
+    }
+
+    pub(super) fn started(&mut self, shell: Shell, now: Instant) {
+        self.commanded = true;
+        self.code = None;
+        self.took = None;
+        self.started.get_or_insert(now);
+        if !self.capturing {
+            self.capturing = true;
+            self.capture.begin(shell);
+        }
+        self.look_at = Some(now + QUIET);
+    }
+
+    pub(super) fn ended(&mut self, code: Option<i32>) {
+        if self.capturing {
+            self.capturing = false;
+            if code.is_none() {
+                // What the shell writes before its prompt came without a mark in between.
+                self.capture.unprompt();
+            }
+            self.capture.end();
+        }
+        self.code = code;
+        self.took = Some(self.started.unwrap_or(self.typed).elapsed());
+    }
+
+    fn ran(&mut self, status: CommandStatus, note: Option<String>) -> Ran {
+        if self.capturing {
+            self.capture.end();
+        }
+        let (output, complete) = self.capture.output();
+        let began = self.started.unwrap_or(self.typed);
+        Ran {
+            status,
+            code: match status {
+                CommandStatus::Finished => self.code,
+                _ => None,
+            },
+            output,
+            complete,
+            duration: self.took.unwrap_or_else(|| began.elapsed()),
+            note,
+        }
+    }
+}
+
+impl State {
+    /// The shell shows a prompt: the command is over, or goes on with its next line.
+    pub(super) fn run_prompted(&mut self) {
+        let Some(run) = &self.run else {
+            return;
+        };
+        if run.interrupted {
+            let note = "the command is incomplete: the shell waits for the rest, such as a closing \
+                        quote; it was abandoned with ctrl-c";
+            self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
+        } else if !run.lines.is_empty() {
+            self.type_line();
+        } else if !run.commanded {
+            let note = "there was no command to run";
+            self.finish_run(CommandStatus::NoCommand, Some(note.to_owned()));
+        } else {
+            let note = run.code.is_none().then(|| {
+                "the exit code is not known: the shell's prompt hook (such as PROMPT_COMMAND) was \
+                 replaced"
+                    .to_owned()
+            });
+            self.finish_run(CommandStatus::Finished, note);
+        }
+    }
+
+    /// The shell wants more of the command.
+    pub(super) fn run_continued(&mut self) {
+        let shell = self.shell;
+        let Some(run) = &mut self.run else {
+            return;
+        };
+        run.capturing = false;
+        if !run.lines.is_empty() {
+            self.type_line();
+        } else if shell == Some(Shell::Fish) {
+            // It has taken the line away itself.
+            self.typed = false;
+            let note = "the command is incomplete: the shell waits for the rest, such as a closing \
+                        quote; it was taken away";
+            self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
+        } else if !run.interrupted {
+            run.interrupted = true;
+            self.outgoing.push(0x03);
+        }
+    }
+
+    /// Types the next line of the command.
+    fn type_line(&mut self) {
+        let shell = self.shell;
+        let Some(run) = &mut self.run else {
+            return;
+        };
+        let Some(line) = run.lines.pop_front() else {
+            return;
+        };
+        if shell == Some(Shell::Posix) {
+            run.commanded = true;
+            run.capturing = true;
+            run.capture.begin(Shell::Posix);
+            run.started.get_or_insert_with(Instant::now);
+            run.look_at = Some(Instant::now() + QUIET);
+            self.echo
+                .expect(&format!("{line}\n"), crate::terminal::echo::Echoer::Kernel);
+        } else {
+            self.typing = true;
+        }
+        self.typed = true;
+        self.outgoing.extend_from_slice(line.as_bytes());
+        let enter: &[u8] = match shell {
+            Some(Shell::Fish) => b"\x1b[9133~",
+            _ => b"\n",
+        };
+        self.outgoing.extend_from_slice(enter);
+    }
+
+    fn finish_run(&mut self, status: CommandStatus, note: Option<String>) {
+        if let Some(mut run) = self.run.take()
+            && let Some(answer) = run.answer.take()
+        {
+            let _ = answer.send(run.ran(status, note));
+        }
+    }
+
+    /// The shell has ended.
+    pub(super) fn end_run(&mut self) {
+        let Some(mut run) = self.run.take() else {
+            return;
+        };
+        if let Some(answer) = run.answer.take() {
+            let words = self.exit.map_or_else(String::new, super::Exit::words);
+            let note = format!("the shell has ended {words}");
+            let mut ran = run.ran(CommandStatus::ShellExited, Some(note));
+            ran.code = self.exit.and_then(super::Exit::code);
+            let _ = answer.send(ran);
+        }
+    }
+
+    /// Looks whether the shell has become another program.
+    pub(super) fn look(&mut self, now: Instant, image: Option<Vec<u8>>) {
+        if image.is_some() && self.image.is_some() && image != self.image {
+            let name = process::group_name(self.pid).unwrap_or_else(|| "a program".to_owned());
+            let note =
+                format!("the shell has been replaced by `{name}`; use send_input and await_output");
+            self.finish_run(CommandStatus::ShellExited, Some(note));
+        } else if let Some(run) = &mut self.run {
+            run.look_at = Some(now + LOOK);
+        }
+    }
+}
+
+/// Ends a run when whoever waits for it goes away.
+struct Waiting<'a> {
+    session: &'a Session,
+    id: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.session.state);
+        if state.run.as_ref().is_some_and(|run| run.id == self.id) {
+            state.run = None;
+        }
+    }
+}
+
+impl Session {
+    /// Runs a command at the shell's prompt. `keep` bounds the bytes of output that are kept.
+    pub(in crate::terminal) async fn run(
+        self: &Arc<Self>,
+        command: &str,
+        limit: Duration,
+        keep: usize,
+    ) -> Ran {
+        let Some(shell) = self.program.shell else {
+            let name = self
+                .foreground()
+                .unwrap_or_else(|| self.program.asked.clone());
+            return Ran::not(
+                CommandStatus::Busy,
+                format!("busy: {name} is in front, not a shell; use send_input and await_output"),
+            );
+        };
+        if let Some(refused) = refusal(shell, command) {
+            return refused;
+        }
+        self.prompt_soon(limit.min(PATIENCE)).await;
+        let (id, receiver) = match self.begin(shell, command, keep) {
+            Ok(begun) => begun,
+            Err(refused) => return *refused,
+        };
+        let waiting = Waiting { session: self, id };
+        let mut receiver = receiver;
+        let ran = match tokio::time::timeout(limit, &mut receiver).await {
+            Ok(Ok(ran)) => ran,
+            Ok(Err(_)) => Ran::not(CommandStatus::ShellExited, "the session was closed"),
+            Err(_) => self.timed_out(&mut receiver),
+        };
+        drop(waiting);
+        ran
+    }
+
+    fn timed_out(&self, receiver: &mut oneshot::Receiver<Ran>) -> Ran {
+        let run = lock(&self.state).run.take();
+        // It may have finished in the meantime.
+        if let Ok(ran) = receiver.try_recv() {
+            return ran;
+        }
+        let front = self.foreground().unwrap_or_else(|| "?".to_owned());
+        let note = format!("the command is still running; in front: {front}");
+        match run {
+            Some(mut run) => run.ran(CommandStatus::TimedOut, Some(note)),
+            None => Ran::not(CommandStatus::TimedOut, note),
+        }
+    }
+
+    /// Types the command, if the shell is at its prompt.
+    fn begin(
+        &self,
+        shell: Shell,
+        command: &str,
+        keep: usize,
+    ) -> Result<(u64, oneshot::Receiver<Ran>), Box<Ran>> {
+        let refuse = |status, note: String| Err(Box::new(Ran::not(status, note)));
+        let in_front = self.is_in_front();
+        let mut state = lock(&self.state);
+        if let Some(exit) = state.exit {
+            let mut ran = Ran::not(
+                CommandStatus::ShellExited,
+                format!("the shell has ended {}", exit.words()),
+            );
+            ran.code = exit.code();
+            return Err(Box::new(ran));
+        }
+        if state.run.is_some() {
+            let note = "busy: another command is being run in this session";
+            return refuse(CommandStatus::Busy, note.to_owned());
+        }
+        if !in_front || state.phase != Phase::Prompt {
+            drop(state);
+            let name = self.foreground().unwrap_or_else(|| "?".to_owned());
+            let note = if in_front {
+                format!("busy: {name} is not at a prompt; use send_input and await_output")
+            } else {
+                format!("busy: {name} is in front; use send_input and await_output")
+            };
+            return refuse(CommandStatus::Busy, note);
+        }
+        if state.typed {
+            let note = "the prompt holds text that was typed and not entered; finish it, or clear \
+                        it with the key ctrl-c";
+            return refuse(CommandStatus::Refused, note.to_owned());
+        }
+        if self.pty.unread() > 0 {
+            let note = "busy: the shell has not read all that was typed before";
+            return refuse(CommandStatus::Busy, note.to_owned());
+        }
+        let mode = self.pty.mode();
+        let mut lines = VecDeque::new();
+        let command = command.trim_end_matches('\n');
+        let pasted =
+            command.contains(['\n', '\t']) && !mode.lines && state.screen.wants_bracketed_paste();
+        if pasted {
+            let text = command.replace('\n', "\r");
+            lines.push_back(format!("\x1b[200~{text}\x1b[201~"));
+        } else {
+            lines.extend(command.split('\n').map(str::to_owned));
+            if !mode.lines && command.contains('\t') {
+                let note = "a tab cannot be typed: the shell would complete, and it takes no \
+                            pasted text; use spaces";
+                return refuse(CommandStatus::Refused, note.to_owned());
+            }
+        }
+        // Whoever edits lines itself takes longer ones; a POSIX shell never does.
+        if shell == Shell::Posix
+            && let Some(length) = lines
+                .iter()
+                .map(String::len)
+                .find(|length| *length >= MAX_LINE)
+        {
+            let note = format!(
+                "a line of {length} bytes cannot be typed: the terminal cuts lines after {}; put \
+                 it into a file",
+                MAX_LINE - 1
+            );
+            return refuse(CommandStatus::Refused, note);
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.next_waiter += 1;
+        let id = state.next_waiter;
+        state.expect("", mode, None);
+        state.run = Some(Run {
+            id,
+            capture: Capture::new(keep),
+            capturing: false,
+            lines,
+            commanded: false,
+            interrupted: false,
+            typed: Instant::now(),
+            started: None,
+            took: None,
+            code: None,
+            look_at: None,
+            answer: Some(sender),
+        });
+        state.type_line();
+        let outgoing = std::mem::take(&mut state.outgoing);
+        let written = self.pty.write(&outgoing);
+        if shell == Shell::Posix {
+            self.pty.ring();
+        }
+        if written.is_err() {
+            state.run = None;
+            let note = "the shell does not read its input";
+            return refuse(CommandStatus::Refused, note.to_owned());
+        }
+        Ok((id, receiver))
+    }
+
+    /// Waits a moment for a prompt that is about to be shown.
+    async fn prompt_soon(&self, limit: Duration) {
+        let mut moments = self.moments.subscribe();
+        let now = tokio::time::Instant::now();
+        loop {
+            let until = {
+                moments.borrow_and_update();
+                let state = lock(&self.state);
+                let soon = match state.phase {
+                    Phase::Prompt if state.typed && state.entered => limit,
+                    Phase::Prompt if state.is_in_doubt() => limit.min(QUIET),
+                    Phase::Prompt => Duration::ZERO,
+                    Phase::Starting | Phase::Ended => limit,
+                    // What was sent right before is mostly over as soon.
+                    Phase::Running => limit.min(QUIET),
+                };
+                if soon.is_zero() || state.exit.is_some() {
+                    return;
+                }
+                now + soon
+            };
+            if tokio::time::timeout_at(until, moments.changed())
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Why a command cannot be typed at all.
+fn refusal(shell: Shell, command: &str) -> Option<Ran> {
+    let control = |character: &char| character.is_control() && !matches!(character, '\n' | '\t');
+    if let Some(found) = command.chars().find(control) {
+        let note = format!(
+            "the command contains the control character {:?}, which the shell would take for a \
+             key; write it as an escape of the shell",
+            found
+        );
+        return Some(Ran::not(CommandStatus::Refused, note));
+    }
+    let nothing = |line: &str| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#')
+    };
+    // These run a comment like a command, or say nothing at all. zsh reads comments as commands
+    // unless it is told otherwise, and bash tells.
+    if matches!(shell, Shell::Posix | Shell::Fish) && command.lines().all(nothing)
+        || command.trim().is_empty()
+    {
+        let note = "there was no command to run";
+        return Some(Ran::not(CommandStatus::NoCommand, note));
+    }
+    None
+}

@@ -1,0 +1,61 @@
+# Follows an interactive bash: where its prompts and commands begin and end, and what its
+# environment is. Read with --rcfile, after the system's file and in place of the user's, which it
+# reads first.
+if [[ -r ~/.bashrc ]]; then
+    \builtin . ~/.bashrc
+fi
+
+__flow_nonce='@NONCE@'
+__flow_environment='@ENVIRONMENT@'
+__flow_count=0
+# The prompts name the nonce by its variable, so that a shell that inherits them does not know it.
+__flow_open='\[\e]133;P;${__flow_nonce-}\a\]'
+__flow_input='\[\e]133;B;${__flow_nonce-}\a\]'
+__flow_more='\[\e]133;K;${__flow_nonce-}\a\]'
+__flow_start='\e]133;C;${__flow_nonce-}\a'
+
+# Runs before anything else of the prompt. The file is complete when the mark appears.
+__flow_ended() {
+    __flow_count=$((__flow_count + 1))
+    {
+        \builtin printf '#flow %s\n' "$__flow_count"
+        \builtin declare -p
+        \builtin printf '#flow %s\n' "$__flow_count"
+    } >|"$__flow_environment"
+    \builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce"
+}
+
+# Runs after everything else of the prompt, so that it sees what others made of it.
+__flow_prompt() {
+    \builtin shopt -s promptvars
+    if [[ ${PS1-} != *"$__flow_input" ]]; then
+        PS1=$__flow_open${PS1-}$__flow_input
+    fi
+    if [[ ${PS2-} != "$__flow_more"* ]]; then
+        PS2=$__flow_more${PS2-}
+    fi
+    if [[ ${PS0-} != *"$__flow_start" ]]; then
+        PS0=${PS0-}$__flow_start
+    fi
+    if [[ ${PROMPT_COMMAND[0]-} != "$__flow_first" ]]; then
+        __flow_install
+    fi
+    \builtin printf '\e]133;A;%s\a' "$__flow_nonce"
+}
+
+# The braces take the trace of `set -x` along.
+__flow_first='{ __flow_ended "$?"; } >/dev/tty 2>/dev/null'
+__flow_last='{ __flow_prompt; } >/dev/tty 2>/dev/null'
+
+__flow_install() {
+    local command
+    local -a others=()
+    for command in "${PROMPT_COMMAND[@]}"; do
+        if [[ $command != "$__flow_first" && $command != "$__flow_last" ]]; then
+            others+=("$command")
+        fi
+    done
+    PROMPT_COMMAND=("$__flow_first" "${others[@]}" "$__flow_last")
+}
+
+__flow_install

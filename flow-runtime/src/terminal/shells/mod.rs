@@ -1,0 +1,127 @@
+//! Shell integration: how each shell is started so that it tells where it is.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::program::Shell;
+
+/// A directory of a session's own: the startup file of its shell and the shell's environment, which
+/// may hold secrets. Nobody else can read it, and it goes with the session.
+#[derive(Debug)]
+pub(super) struct PrivateDirectory {
+    path: PathBuf,
+}
+
+/// How to start a shell.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
+}
+
+impl PrivateDirectory {
+    pub(super) fn create(name: &str) -> io::Result<PrivateDirectory> {
+        let path = std::env::temp_dir().join(format!("flow-terminal-{name}"));
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(PrivateDirectory { path })
+    }
+
+    /// Where the shell writes its environment.
+    pub(super) fn environment(&self) -> PathBuf {
+        self.path.join("environment")
+    }
+
+    /// Writes the files of a shell and says how to start it.
+    ///
+    /// `variable` looks up what the shell would inherit.
+    pub(super) fn prepare(
+        &self,
+        shell: Shell,
+        nonce: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> io::Result<Start> {
+        let environment = self.environment();
+        private_file(&environment, "")?;
+        let filled = |script: &str| {
+            script
+                .replace("@NONCE@", nonce)
+                .replace("@ENVIRONMENT@", &quoted(&environment))
+                .replace("@DIRECTORY@", &quoted(&self.path))
+                .replace("@ESC@", "\x1b")
+                .replace("@BEL@", "\x07")
+        };
+        let mut start = Start::default();
+        match shell {
+            Shell::Bash => {
+                let file = self.path.join("bashrc");
+                private_file(&file, &filled(include_str!("bash.sh")))?;
+                start.arguments = vec!["--rcfile".to_owned(), text(&file)];
+            }
+            Shell::Zsh => {
+                let files = [
+                    (".zshenv", include_str!("zshenv.zsh")),
+                    (".zshrc", include_str!("zshrc.zsh")),
+                ];
+                for (name, script) in files {
+                    private_file(&self.path.join(name), &filled(script))?;
+                }
+                if let Some(directory) = variable("ZDOTDIR") {
+                    start
+                        .environment
+                        .push(("FLOW_ZDOTDIR".to_owned(), directory));
+                }
+                start
+                    .environment
+                    .push(("ZDOTDIR".to_owned(), text(&self.path)));
+            }
+            Shell::Fish => {
+                let file = self.path.join("flow.fish");
+                private_file(&file, &filled(include_str!("fish.fish")))?;
+                start.arguments = vec!["-C".to_owned(), format!("source '{}'", quoted(&file))];
+            }
+            Shell::Posix => {
+                let file = self.path.join("profile");
+                let user = match variable("ENV") {
+                    Some(user) => {
+                        let user = user.replace('\'', r"'\''");
+                        format!("ENV='{user}'\nif [ -r \"$ENV\" ]; then . \"$ENV\"; fi")
+                    }
+                    None => "unset ENV".to_owned(),
+                };
+                let script = filled(include_str!("posix.sh")).replace("@USER_ENV@", &user);
+                private_file(&file, &script)?;
+                start.arguments = vec!["-i".to_owned()];
+                start.environment.push(("ENV".to_owned(), text(&file)));
+            }
+        }
+        Ok(start)
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn private_file(path: &Path, content: &str) -> io::Result<()> {
+    use std::io::Write;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content.as_bytes())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// For between single quotes, in each of the shells.
+fn quoted(path: &Path) -> String {
+    text(path).replace('\'', r"'\''")
+}

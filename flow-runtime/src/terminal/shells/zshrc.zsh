@@ -1,0 +1,93 @@
+# Follows an interactive zsh: where its prompts and commands begin and end, and what its
+# environment is. Reads the user's own file first.
+if [[ -n ${FLOW_ZDOTDIR+set} ]]; then
+    ZDOTDIR=$FLOW_ZDOTDIR
+    unset FLOW_ZDOTDIR
+else
+    unset ZDOTDIR
+fi
+if [[ -r ${ZDOTDIR:-$HOME}/.zshrc ]]; then
+    . "${ZDOTDIR:-$HOME}/.zshrc"
+fi
+
+typeset -g __flow_nonce='@NONCE@'
+typeset -g __flow_environment='@ENVIRONMENT@'
+typeset -g __flow_open=$'%{\e]133;P;@NONCE@\a%}'
+typeset -g __flow_input=$'%{\e]133;B;@NONCE@\a%}'
+typeset -g __flow_more=$'%{\e]133;K;@NONCE@\a%}'
+typeset -gi __flow_count=0
+typeset -g __flow_partial=no
+
+# The braces take the trace of `set -x` along.
+
+# Runs before a command. zsh shows its sign for an unfinished line before it runs any hook, where it
+# would look like output; so that is switched off here and made up for at the end.
+__flow_started() {
+    {
+        if [[ -o promptsp ]]; then
+            __flow_partial=yes
+            unsetopt promptsp
+        fi
+        builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
+    } 2>/dev/null
+}
+
+# Runs before the other hooks of the prompt. The file is complete when the mark appears.
+__flow_ended() {
+    {
+        __flow_write $?
+        if [[ $__flow_partial == yes ]]; then
+            __flow_partial=no
+            setopt promptsp
+            __flow_unfinished
+        fi
+    } 2>/dev/null
+}
+
+__flow_write() {
+    emulate -L zsh
+    (( __flow_count += 1 ))
+    {
+        builtin print -r -- "#flow $__flow_count"
+        builtin typeset -p
+        builtin print -r -- "#flow $__flow_count"
+    } >|"$__flow_environment"
+    builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce" >/dev/tty
+}
+
+# The sign stays only where the line is not empty: the blanks after it wrap then.
+__flow_unfinished() {
+    emulate -L zsh
+    builtin print -nP -- "${PROMPT_EOL_MARK-%B%S%#%s%b}" >/dev/tty
+    builtin printf '%*s\r \r' $(( COLUMNS - 1 )) '' >/dev/tty
+}
+
+# Runs after the other hooks of the prompt, so that it sees what they made of it.
+__flow_prompt() {
+    {
+        __flow_wrap
+    } 2>/dev/null
+}
+
+__flow_wrap() {
+    emulate -L zsh
+    if [[ $PS1 != *"$__flow_input" ]]; then
+        PS1=$__flow_open$PS1$__flow_input
+    fi
+    if [[ $PS2 != "$__flow_more"* ]]; then
+        PS2=$__flow_more$PS2
+    fi
+    # A shell that inherited the prompts would show our marks as its own.
+    typeset -g +x PS1 PS2
+    if [[ ${precmd_functions[1]-} != __flow_ended || ${precmd_functions[-1]-} != __flow_prompt ]]; then
+        __flow_install
+    fi
+    builtin printf '\e]133;A;%s\a' "$__flow_nonce" >/dev/tty
+}
+
+__flow_install() {
+    precmd_functions=(__flow_ended ${precmd_functions:#__flow_*} __flow_prompt)
+    preexec_functions=(${preexec_functions:#__flow_*} __flow_started)
+}
+
+__flow_install

@@ -1,0 +1,412 @@
+//! The terminal tools over the sessions: one method each, and one door for all of them.
+
+use std::time::{Duration, Instant};
+
+use flow_model::tools::{
+    self, AwaitOutputRequest, AwaitOutputResponse, CommandStatus, ContentMode, ExitTerminalRequest,
+    ExitTerminalResponse, GetScreenContentRequest, GetScreenContentResponse,
+    ListTerminalSessionsRequest, ListTerminalSessionsResponse, OpenTerminalRequest,
+    OpenTerminalResponse, Request, RunCommandRequest, RunCommandResponse, SendInputRequest,
+    SendInputResponse, TerminalSession,
+};
+use serde_json::Value;
+
+use super::error::CallError;
+use super::page::{last_characters, last_lines, page};
+use super::pattern::Pattern;
+use super::registry::Terminals;
+use super::session::Session;
+
+/// How long a shell may take to show its first prompt.
+const FIRST_PROMPT: Duration = Duration::from_secs(10);
+/// How long a program that is still starting is waited for.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+/// Lines of `tail` when none are asked for, and of an answer that explains itself.
+const TAIL: usize = 50;
+
+fn stamp() -> String {
+    crate::run::time::iso(super::now())
+}
+
+impl Terminals {
+    /// Calls a tool by name.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when there is no such tool or its parameters do not fit. What a terminal could
+    /// not do is an answer, with `success: false` and `error`.
+    pub async fn call(&self, tool: &str, parameters: Value) -> Result<Value, CallError> {
+        match tool {
+            "open_terminal" => Ok(answer::<OpenTerminalRequest>(
+                &self.open(tools::request(parameters)?).await,
+            )),
+            "send_input" => Ok(answer::<SendInputRequest>(
+                &self.send_input(tools::request(parameters)?).await,
+            )),
+            "get_screen_content" => Ok(answer::<GetScreenContentRequest>(
+                &self.screen_content(tools::request(parameters)?).await,
+            )),
+            "await_output" => Ok(answer::<AwaitOutputRequest>(
+                &self.await_output(tools::request(parameters)?).await,
+            )),
+            "list_terminal_sessions" => Ok(answer::<ListTerminalSessionsRequest>(
+                &self.list(tools::request(parameters)?).await,
+            )),
+            "exit_terminal" => Ok(answer::<ExitTerminalRequest>(
+                &self.exit(tools::request(parameters)?).await,
+            )),
+            "run_command" => Ok(answer::<RunCommandRequest>(
+                &self.run_command(tools::request(parameters)?).await,
+            )),
+            _ => Err(CallError::NoTool(tool.to_owned())),
+        }
+    }
+
+    /// Opens a session and waits for its first prompt, or for its program to fall quiet.
+    pub async fn open(&self, request: OpenTerminalRequest) -> OpenTerminalResponse {
+        let opened = self.start(
+            &request.shell,
+            request.working_directory.as_deref(),
+            &request.environment,
+        );
+        let mut response = OpenTerminalResponse {
+            success: false,
+            session_id: None,
+            shell: request.shell,
+            web_url: None,
+            screen_content: None,
+            timestamp: String::new(),
+            error: None,
+        };
+        match opened {
+            Ok(session) => {
+                let limit = match session.program.shell {
+                    Some(_) => FIRST_PROMPT,
+                    None => FIRST_WORD,
+                };
+                session.settled(limit).await;
+                response.success = true;
+                response.session_id = Some(session.id.clone());
+                response.screen_content = Some(session.visible());
+            }
+            Err(error) => response.error = Some(error.to_string()),
+        }
+        response.timestamp = stamp();
+        response
+    }
+
+    /// Types text and presses keys.
+    pub async fn send_input(&self, request: SendInputRequest) -> SendInputResponse {
+        let mut response = SendInputResponse {
+            success: false,
+            session_id: None,
+            message: String::new(),
+            screen_content: None,
+            process_running: false,
+            timestamp: String::new(),
+            error: None,
+        };
+        let session = self.session(request.session_id.as_deref());
+        let sent = session.and_then(|session| {
+            response.session_id = Some(session.id.clone());
+            let mut input = request.input_text.clone();
+            for key in &request.keys {
+                input.push_str(&format!("<{key}>"));
+            }
+            self.record(&session, "send_input", &input)?;
+            let sent = session.send(&request.input_text, &request.keys);
+            response.process_running = session.seen().running;
+            response.screen_content = Some(session.visible());
+            sent
+        });
+        match sent {
+            Ok(waiting) => {
+                response.success = true;
+                response.message = match (request.input_text.len(), request.keys.len()) {
+                    (bytes, 0) => format!("typed {bytes} bytes"),
+                    (0, keys) => format!("pressed {keys} keys"),
+                    (bytes, keys) => format!("typed {bytes} bytes and pressed {keys} keys"),
+                };
+                if waiting > 0 {
+                    response.message.push_str(&format!(
+                        "; {waiting} bytes wait until the program reads its input"
+                    ));
+                }
+            }
+            Err(error) => {
+                response.message = "nothing was typed".to_owned();
+                response.error = Some(error.to_string());
+            }
+        }
+        response.timestamp = stamp();
+        response
+    }
+
+    /// Reads a session's text.
+    pub async fn screen_content(
+        &self,
+        request: GetScreenContentRequest,
+    ) -> GetScreenContentResponse {
+        let mut response = GetScreenContentResponse {
+            success: false,
+            session_id: None,
+            process_running: false,
+            screen_content: None,
+            next_cursor: None,
+            timestamp: stamp(),
+            error: None,
+        };
+        let session = match self.session(request.session_id.as_deref()) {
+            Ok(session) => session,
+            Err(error) => {
+                response.error = Some(error.to_string());
+                return response;
+            }
+        };
+        response.session_id = Some(session.id.clone());
+        response.process_running = session.seen().running;
+        let start = match request.cursor.as_deref().map(str::parse::<u64>) {
+            None => 0,
+            Some(Ok(start)) => start,
+            Some(Err(_)) => {
+                response.error = Some(
+                    "`cursor` is not one: pass the `next_cursor` of the previous answer".to_owned(),
+                );
+                return response;
+            }
+        };
+        let lines = request.line_count.map(|count| count as usize);
+        let (text, lines) = match request.content_mode {
+            ContentMode::Screen => (session.visible(), lines),
+            ContentMode::SinceInput => (session.since_input(), lines),
+            ContentMode::History => (session.history(), lines),
+            ContentMode::Tail => (session.history(), Some(lines.unwrap_or(TAIL))),
+        };
+        let text = match lines {
+            Some(count) => last_lines(&text, count),
+            None => &text,
+        };
+        let page = page(text, start, request.max_chars as usize);
+        response.success = true;
+        response.screen_content = Some(page.text);
+        response.next_cursor = page.next.map(|next| next.to_string());
+        response
+    }
+
+    /// Waits for output.
+    pub async fn await_output(&self, request: AwaitOutputRequest) -> AwaitOutputResponse {
+        let began = Instant::now();
+        let mut response = AwaitOutputResponse {
+            success: false,
+            session_id: None,
+            match_text: None,
+            screen_content: None,
+            elapsed_time: 0.0,
+            process_running: false,
+            tail: None,
+            foreground: None,
+            timestamp: String::new(),
+            error: None,
+        };
+        let pattern = Pattern::new(&request.pattern).map_err(|error| error.to_string());
+        let session = self
+            .session(request.session_id.as_deref())
+            .map_err(|error| error.to_string());
+        match (session, pattern) {
+            (Ok(session), Ok(pattern)) => {
+                response.session_id = Some(session.id.clone());
+                let limit = seconds(request.timeout);
+                let found = session.watch(pattern, request.target).found(limit).await;
+                response.success = true;
+                let seen = session.seen();
+                response.process_running = seen.running;
+                response.screen_content = Some(session.visible());
+                if found.is_none() {
+                    response.tail = Some(session.tail(TAIL));
+                    response.foreground = seen.foreground;
+                }
+                response.match_text = found;
+            }
+            (Err(error), _) | (_, Err(error)) => response.error = Some(error),
+        }
+        response.elapsed_time = began.elapsed().as_secs_f64();
+        response.timestamp = stamp();
+        response
+    }
+
+    /// Lists the sessions.
+    pub async fn list(
+        &self,
+        _request: ListTerminalSessionsRequest,
+    ) -> ListTerminalSessionsResponse {
+        let sessions: Vec<_> = self.all().iter().map(|session| describe(session)).collect();
+        ListTerminalSessionsResponse {
+            success: true,
+            total_sessions: u32::try_from(sessions.len()).unwrap_or(u32::MAX),
+            sessions,
+            timestamp: stamp(),
+            error: None,
+        }
+    }
+
+    /// Closes a session.
+    pub async fn exit(&self, request: ExitTerminalRequest) -> ExitTerminalResponse {
+        let session = self.session(request.session_id.as_deref());
+        let (session_id, closed) = match session {
+            Ok(session) => {
+                let closed = self.close(&session.id).await;
+                (Some(session.id.clone()), closed)
+            }
+            Err(error) => (None, Err(error)),
+        };
+        let (success, message, error) = match closed {
+            Ok(true) => (true, "the session is closed".to_owned(), None),
+            Ok(false) => {
+                let error = "something that the session started could not be ended".to_owned();
+                (false, "the session is closed".to_owned(), Some(error))
+            }
+            Err(error) => (
+                false,
+                "nothing was closed".to_owned(),
+                Some(error.to_string()),
+            ),
+        };
+        ExitTerminalResponse {
+            success,
+            session_id,
+            message,
+            timestamp: stamp(),
+            error,
+        }
+    }
+
+    /// Runs a command at a shell's prompt and waits for its end.
+    pub async fn run_command(&self, request: RunCommandRequest) -> RunCommandResponse {
+        let mut response = RunCommandResponse {
+            success: false,
+            session_id: None,
+            status: None,
+            exit_code: None,
+            output: String::new(),
+            output_base64: None,
+            truncated: false,
+            duration: 0.0,
+            working_directory: None,
+            foreground: None,
+            process_running: false,
+            timestamp: String::new(),
+            error: None,
+        };
+        let session = self.session(request.session_id.as_deref());
+        let recorded = session.and_then(|session| {
+            response.session_id = Some(session.id.clone());
+            self.record(&session, "run_command", &request.command)?;
+            Ok(session)
+        });
+        match recorded {
+            Ok(session) => {
+                let most = request.max_chars as usize;
+                // A character has at most four bytes.
+                let keep = most.saturating_mul(4);
+                let ran = session
+                    .run(&request.command, seconds(request.timeout), keep)
+                    .await;
+                let seen = session.seen();
+                let mut kept = &*ran.output;
+                if !ran.complete {
+                    // The first character may have lost its beginning.
+                    let cut = kept
+                        .iter()
+                        .take(3)
+                        .take_while(|byte| **byte & 0xc0 == 0x80)
+                        .count();
+                    kept = &kept[cut..];
+                }
+                let text = String::from_utf8_lossy(kept);
+                let (output, cut) = last_characters(&text, most);
+                response.truncated = cut || !ran.complete;
+                if matches!(text, std::borrow::Cow::Owned(_)) {
+                    response.output_base64 = Some(base64(kept));
+                }
+                response.output = output.to_owned();
+                response.success = ran.status == CommandStatus::Finished && ran.code == Some(0);
+                response.status = Some(ran.status);
+                response.exit_code = ran.code;
+                response.duration = ran.duration.as_secs_f64();
+                response.process_running = seen.running;
+                response.working_directory = seen.directory;
+                if !matches!(
+                    ran.status,
+                    CommandStatus::Finished | CommandStatus::NoCommand | CommandStatus::Incomplete
+                ) {
+                    response.foreground = seen.foreground;
+                }
+                response.error = ran.note;
+            }
+            Err(error) => response.error = Some(error.to_string()),
+        }
+        response.timestamp = stamp();
+        response
+    }
+}
+
+fn describe(session: &Session) -> TerminalSession {
+    let seen = session.seen();
+    TerminalSession {
+        session_id: session.id.clone(),
+        shell: session.program.asked.clone(),
+        process_running: seen.running,
+        foreground: seen.foreground,
+        working_directory: seen.directory,
+        exit_code: seen.exit.and_then(super::session::Exit::code),
+        web_url: None,
+        created_at: crate::run::time::iso(session.created_at),
+    }
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or(Duration::from_secs(7200))
+}
+
+fn answer<R: Request>(response: &R::Response) -> Value {
+    // The response types have text keys and finite numbers, which every value can hold.
+    serde_json::to_value(response).unwrap_or(Value::Null)
+}
+
+/// Bytes that are not text, as text.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut word = [0; 4];
+        word[1..=chunk.len()].copy_from_slice(chunk);
+        let word = u32::from_be_bytes(word);
+        for place in 0..4 {
+            let letter = match place <= chunk.len() {
+                true => LETTERS[(word >> (18 - 6 * place) & 63) as usize],
+                false => b'=',
+            };
+            text.push(char::from(letter));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn bytes_are_written_in_base64() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foobar", "Zm9vYmFy"),
+            (b"\xff\xfe", "//4="),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
+}

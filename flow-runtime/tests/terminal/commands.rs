@@ -1,0 +1,354 @@
+//! `run_command`: what came out, how it ended, and what to say when it did not.
+
+use serde_json::json;
+
+use crate::support::{SHELLS, Terms};
+
+#[tokio::test]
+async fn output_and_exit_code_are_exact_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms.run("echo hi; echo there >&2").await;
+        assert_eq!(ran["output"], "hi\nthere\n", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], 0, "{shell}");
+        assert_eq!(ran["success"], true, "{shell}");
+        let ran = terms.run("printf foo").await;
+        assert_eq!(ran["output"], "foo", "{shell}");
+        let ran = terms.run("sh -c 'exit 17'").await;
+        assert_eq!(
+            (&ran["exit_code"], &ran["status"], &ran["success"]),
+            (&json!(17), &json!("finished"), &json!(false)),
+            "{shell}: {ran:#}"
+        );
+        let ran = terms.run("cd /; true").await;
+        assert_eq!(ran["working_directory"], "/", "{shell}");
+        let ran = terms.run("true").await;
+        assert_eq!(ran["output"], "", "{shell}");
+        terms.terminals.close_all().await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_of_several_lines_runs_as_a_whole_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let command = match shell {
+            "fish" => "for i in 1 2\n\techo $i\nend\necho done",
+            _ => "for i in 1 2\ndo echo $i\ndone\necho done",
+        };
+        let ran = terms.run(command).await;
+        assert_eq!(ran["output"], "1\n2\ndone\n", "{shell}: {ran:#}");
+        assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+        let ran = terms.run("cat <<E\nhello\nE").await;
+        if shell != "fish" {
+            assert_eq!(ran["output"], "hello\n", "{shell}: {ran:#}");
+        }
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn an_unclosed_quote_is_abandoned_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms.run("echo \"never closed").await;
+        assert_eq!(ran["status"], "incomplete", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], json!(null), "{shell}");
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], 0, "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_comment_is_no_command() {
+    for shell in ["bash", "fish", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("false").await;
+        let ran = terms.run("# nothing").await;
+        assert_eq!(ran["status"], "no_command", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], json!(null), "{shell}");
+        let ran = terms.run("").await;
+        assert_eq!(ran["status"], "no_command", "{shell}: {ran:#}");
+        assert_eq!(terms.run("echo ok").await["output"], "ok\n", "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_exits_is_said_to_with_its_code() {
+    for shell in SHELLS {
+        for (command, code) in [
+            ("exit 5", 5),
+            ("exec false", 1),
+            ("exec sh -c 'echo x; exit 3'", 3),
+        ] {
+            let terms = Terms::new();
+            terms.open(shell).await;
+            let ran = terms.run(command).await;
+            assert_eq!(ran["status"], "shell_exited", "{shell}: {ran:#}");
+            assert_eq!(ran["exit_code"], code, "{shell}: {ran:#}");
+            assert_eq!(ran["process_running"], false, "{shell}");
+            let again = terms.run("echo hi").await;
+            assert_eq!(again["status"], "shell_exited", "{shell}: {again:#}");
+            assert_eq!(again["exit_code"], code, "{shell}: {again:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn set_e_ends_the_shell_at_the_first_failure_and_not_before() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        assert_eq!(terms.run("set -e").await["exit_code"], 0, "{shell}");
+        let ran = terms.run("false || false || true").await;
+        assert_eq!(ran["exit_code"], 0, "{shell}: {ran:#}");
+        let ran = terms.run("if false; then :; fi; echo on").await;
+        assert_eq!(ran["output"], "on\n", "{shell}: {ran:#}");
+        // A failure that `set -e` forgives must not be one for the prompt's hooks either.
+        let ran = terms.run("false && true").await;
+        assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], 1, "{shell}: {ran:#}");
+        let ran = terms.run("sh -c 'exit 4'").await;
+        assert_eq!(ran["status"], "shell_exited", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], 4, "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_in_front_is_named() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.send("python3 -q\n").await;
+    terms.expect(">>> ").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    assert_eq!(ran["foreground"], "python3", "{ran:#}");
+    assert!(
+        ran["error"].as_str().unwrap().starts_with("busy: python3"),
+        "{ran:#}"
+    );
+    terms.send("exit()\n").await;
+    terms.expect(r"\$ ").await;
+    assert_eq!(terms.run("echo hi").await["output"], "hi\n");
+}
+
+#[tokio::test]
+async fn a_nested_shell_is_a_program_in_front() {
+    for command in ["bash --norc", "sh"] {
+        let terms = Terms::new();
+        // A prompt that is exported is inherited, with our marks in it.
+        terms.open_with("bash", json!({"PS1": "inherited> "})).await;
+        terms.run("PS1='outer> '").await;
+        terms.send(&format!("{command}\n")).await;
+        terms.expect("outer> ").await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["status"], "busy", "{command}: {ran:#}");
+        terms.send("exit\n").await;
+        terms.expect("outer> ").await;
+        assert_eq!(terms.run("echo hi").await["output"], "hi\n");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_was_replaced_is_not_at_a_prompt() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("exec bash --norc").await;
+    assert_eq!(ran["status"], "shell_exited", "{ran:#}");
+    assert_eq!(ran["process_running"], true, "{ran:#}");
+    assert_eq!(ran["exit_code"], json!(null));
+    assert!(
+        ran["error"].as_str().unwrap().contains("replaced"),
+        "{ran:#}"
+    );
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+}
+
+#[tokio::test]
+async fn an_overwritten_prompt_command_makes_the_code_unknown_never_wrong() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("unset PROMPT_COMMAND; false").await;
+    assert_eq!(ran["status"], "finished", "{ran:#}");
+    assert_eq!(ran["exit_code"], json!(null), "{ran:#}");
+    assert_eq!(ran["success"], false);
+    let ran = terms.run("echo out; false").await;
+    assert_eq!(ran["output"], "out\n", "{ran:#}");
+    assert_eq!(ran["exit_code"], json!(null), "{ran:#}");
+
+    // Only the first hook replaced: it is put back, and the code is known again.
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("PROMPT_COMMAND='MINE=1'; false").await;
+    assert_eq!(ran["exit_code"], json!(null), "{ran:#}");
+    let ran = terms.run("sh -c 'exit 3'").await;
+    assert_eq!(ran["exit_code"], 3, "{ran:#}");
+    assert_eq!(terms.run("echo $MINE").await["output"], "1\n");
+}
+
+#[tokio::test]
+async fn after_a_time_out_the_old_end_is_not_taken_for_the_new_one() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms
+        .call(
+            "run_command",
+            json!({"command": "echo start; sleep 1; (exit 7)", "timeout": 0.3}),
+        )
+        .await;
+    assert_eq!(ran["status"], "timed_out", "{ran:#}");
+    assert_eq!(ran["output"], "start\n", "{ran:#}");
+    assert_eq!(ran["foreground"], "sleep", "{ran:#}");
+    let ran = terms.run("echo too soon").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    terms.expect(r"^\$ ").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(
+        (&ran["output"], &ran["exit_code"]),
+        (&json!("hi\n"), &json!(0)),
+        "{ran:#}"
+    );
+}
+
+#[tokio::test]
+async fn a_long_line_is_refused_where_the_terminal_would_cut_it() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    let fits = format!("echo {}", "x".repeat(4095 - 5));
+    let ran = terms.run(&fits).await;
+    assert_eq!(ran["output"].as_str().unwrap().len(), 4091, "{ran:#}");
+    let ran = terms.run(&format!("{fits}x")).await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    assert!(ran["error"].as_str().unwrap().contains("4095"), "{ran:#}");
+    assert_eq!(terms.run("echo ok").await["output"], "ok\n");
+    for shell in ["bash", "zsh", "fish"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms.run(&format!("echo {}", "x".repeat(10_000))).await;
+        assert_eq!(ran["output"].as_str().unwrap().len(), 10_001, "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_spoofed_mark_means_nothing() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms
+        .run(r"printf '\033]133;D;0\007\033]133;A\007\033]133;B\007\033]133;D;0;guess\007'; (exit 9)")
+        .await;
+    assert_eq!(ran["exit_code"], 9, "{ran:#}");
+    assert_eq!(ran["output"].as_str().unwrap().matches("133;").count(), 4);
+}
+
+#[tokio::test]
+async fn control_characters_are_refused_and_tabs_are_typed_as_they_are() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("echo \u{3}").await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    let ran = terms.run("printf '%s' 'a\tb'").await;
+    assert_eq!(ran["output"], "a\tb", "{ran:#}");
+}
+
+#[tokio::test]
+async fn a_line_that_was_begun_is_not_run_together_with_a_command() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.send("echo half").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    terms.keys(&["ctrl-c"]).await;
+    assert_eq!(terms.run("echo hi").await["output"], "hi\n");
+    // A command sent right before is waited for.
+    terms.send("cd /\n").await;
+    let ran = terms.run("pwd").await;
+    assert_eq!(ran["output"], "/\n", "{ran:#}");
+}
+
+#[tokio::test]
+async fn tracing_and_other_options_do_not_reach_the_output() {
+    for shell in ["bash", "zsh"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("set -x").await;
+        let ran = terms.run("true").await;
+        assert!(
+            !ran["output"].as_str().unwrap().contains("flow"),
+            "{shell}: {ran:#}"
+        );
+        terms.run("set +x; set -u; set -o noclobber").await;
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn the_users_hooks_prompt_and_status_are_kept() {
+    let terms = Terms::new();
+    std::fs::write(
+        terms.home().join(".bashrc"),
+        "PROMPT_COMMAND='LAST=$?; COUNT=$((COUNT + 1))'\nPS1='mine $? > '\nPS0='zero\\n'\n",
+    )
+    .unwrap();
+    let opened = terms.open("bash").await;
+    assert!(terms.screen().await.starts_with("mine 0 >"), "{opened}");
+    terms.run("(exit 3)").await;
+    let ran = terms.run("echo $? $LAST").await;
+    assert_eq!(ran["output"], "3 3\n", "{ran:#}");
+    assert!(
+        terms.screen().await.ends_with("mine 0 >"),
+        "{}",
+        terms.screen().await
+    );
+    let ran = terms.run("echo $COUNT").await;
+    assert_eq!(ran["output"], "3\n", "{ran:#}");
+
+    let terms = Terms::new();
+    std::fs::write(
+        terms.home().join(".zshrc"),
+        "PS1='zmine > '\nprecmd() { LAST=$?; }\npreexec() { BEFORE=$1; }\n",
+    )
+    .unwrap();
+    terms.open("zsh").await;
+    terms.run("(exit 3)").await;
+    let ran = terms.run("echo $? $LAST $BEFORE").await;
+    assert_eq!(ran["output"], "3 3 echo $? $LAST $BEFORE\n", "{ran:#}");
+    assert!(terms.screen().await.ends_with("zmine >"));
+
+    let terms = Terms::new();
+    std::fs::create_dir_all(terms.home().join(".config/fish")).unwrap();
+    std::fs::write(
+        terms.home().join(".config/fish/config.fish"),
+        "function fish_prompt; echo \"fmine $status > \"; end\nset -g fish_greeting\n",
+    )
+    .unwrap();
+    terms.open("fish").await;
+    terms.run("sh -c 'exit 3'").await;
+    assert!(
+        terms.screen().await.ends_with("fmine 3 >"),
+        "{}",
+        terms.screen().await
+    );
+    assert_eq!(terms.run("echo $status").await["output"], "3\n");
+}
+
+#[tokio::test]
+async fn an_unfinished_line_stays_visible_in_every_shell() {
+    for shell in ["zsh", "fish", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("printf unfinished").await;
+        assert!(
+            terms.screen().await.contains("\nunfinished"),
+            "{shell}: {}",
+            terms.screen().await
+        );
+    }
+}
