@@ -9,8 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::recorded::Recorded;
 use super::secrets::masked_effect;
 use super::sessions;
+use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
@@ -45,6 +47,8 @@ pub(super) struct Driver {
     unseen: Vec<Effect>,
     /// It has called others from here.
     pub(super) has_called: bool,
+    /// What the clock decided at the start of the run, and nobody has recorded yet.
+    late: Vec<u64>,
     /// Where its commands run.
     directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
@@ -91,10 +95,18 @@ impl Driver {
         let mut run = restored(program, loaded.snapshot.as_ref())?;
         let mut last_at = 0;
         let mut unseen = Vec::new();
-        for event in &loaded.events {
-            let event = read(event)?;
-            last_at = event.at;
-            unseen = run.apply(&event)?;
+        let mut late = Vec::new();
+        let recorded = Recorded::all(&loaded.events)?;
+        for event in &recorded {
+            last_at = event.event.at;
+            unseen = if recorded.len() == 1 && event.is_new() {
+                let longest = host.inner.options.expression_time;
+                let (applied, found) = judged(longest, || run.apply(&event.event));
+                late = found;
+                applied?
+            } else {
+                event.apply(&mut run, None)?
+            };
         }
         if let Some(data) = run.data() {
             host.learn(&data.start);
@@ -117,6 +129,7 @@ impl Driver {
             parked: HashSet::new(),
             unseen,
             has_called: false,
+            late,
             directory,
             happened,
             inbox,
@@ -182,6 +195,10 @@ impl Driver {
 
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        if !self.late.is_empty() {
+            let evaluations = std::mem::take(&mut self.late);
+            self.append(Happening::Late { evaluations }).await?;
+        }
         self.wake().await?;
         self.take_over();
         let mut look = look();
@@ -336,8 +353,20 @@ impl Driver {
     async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
-        let effects = self.run.apply(&event)?;
-        match self.write(&event, &effects).await {
+        let longest = self.host.inner.options.expression_time;
+        let (effects, evaluations) = judged(longest, || self.run.apply(&event));
+        let effects = effects?;
+        let late = match evaluations.is_empty() {
+            true => None,
+            false => Some(Event {
+                at,
+                what: Happening::Late { evaluations },
+            }),
+        };
+        if let Some(late) = &late {
+            self.run.apply(late)?;
+        }
+        match self.write(&event, late.as_ref(), &effects).await {
             Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
@@ -348,13 +377,21 @@ impl Driver {
     }
 
     /// Records an event that has been applied.
-    async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
+    async fn write(
+        &mut self,
+        event: &Event,
+        late: Option<&Event>,
+        effects: &[Effect],
+    ) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
         let waits = self.waits_after(&event.what, effects);
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
             .update(self.update(event.at, waits));
+        if let Some(late) = late {
+            append = append.event(late.at, kind(&late.what), self::body(late)?);
+        }
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
             && self.bytes_since_snapshot >= self.snapshot_bytes;
@@ -380,8 +417,9 @@ impl Driver {
         let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq) + 1;
         let mut run = restored(Arc::clone(self.run.program()), snapshot.as_ref())?;
         let events = self.host.journal();
-        for event in events.events(self.id, from..=self.last, usize::MAX)? {
-            run.apply(&read(&event)?)?;
+        let events = events.events(self.id, from..=self.last, usize::MAX)?;
+        for event in Recorded::all(&events)? {
+            event.apply(&mut run, None)?;
         }
         self.run = run;
         Ok(())
@@ -489,11 +527,10 @@ impl Driver {
             .host
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
-        for event in others {
+        for event in Recorded::all(&others)? {
             self.last = event.seq;
-            let event = read(&event)?;
-            self.last_at = event.at;
-            for effect in self.run.apply(&event)? {
+            self.last_at = event.event.at;
+            for effect in event.apply(&mut self.run, None)? {
                 act(self, effect);
             }
         }
@@ -647,8 +684,4 @@ fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Resu
     let data = serde_json::from_slice(&snapshot.body);
     let data = data.map_err(|error| Error::Unreadable(error.to_string()))?;
     Ok(Run::restore(program, data))
-}
-
-fn read(event: &journal::Event) -> Result<Event, Error> {
-    serde_json::from_slice(&event.body).map_err(|error| Error::Unreadable(error.to_string()))
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::Graph;
 use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
@@ -126,6 +127,9 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// How long one expression may take. Counted work bounds it before, except on a machine that
+    /// is very slow.
+    pub expression_time: Duration,
     /// Makes the evaluator of a graph's expressions.
     pub evaluator: fn(&Graph) -> Box<dyn Evaluator>,
 }
@@ -146,6 +150,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            expression_time: Duration::from_secs(5),
             evaluator,
         }
     }
@@ -459,11 +464,11 @@ impl Host {
         let program = self.program(self.journal().run(run)?.definition)?;
         let mut replayed = Run::new(program);
         let mut history = Vec::new();
-        for event in self.journal().events(run, 1.., usize::MAX)? {
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
-            let effects = replayed.apply(&event)?.into_iter();
-            history.extend(effects.map(|effect| (event.at, masked_effect(&effect))));
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        for recorded in Recorded::all(&events)? {
+            let effects = recorded.apply(&mut replayed, None)?.into_iter();
+            let at = recorded.event.at;
+            history.extend(effects.map(|effect| (at, masked_effect(&effect))));
         }
         Ok(history)
     }
@@ -599,6 +604,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
         Happening::Rested => "rested",
+        Happening::Late { .. } => "late",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

@@ -90,6 +90,12 @@ pub enum Happening {
         /// The index of the item.
         item: usize,
     },
+    /// The clock ended evaluations while the event before this one was applied. It is recorded
+    /// with that event, so that a replay decides the same on any machine.
+    Late {
+        /// The evaluations, by what their randomness starts from.
+        evaluations: Vec<u64>,
+    },
     /// Whoever drives the run has given it up: it has failed.
     GivenUp {
         /// Why.

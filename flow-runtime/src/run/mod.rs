@@ -357,6 +357,7 @@ impl Run {
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
             | Happening::Woke { .. }
+            | Happening::Late { .. }
             | Happening::Continued => Ok(()),
         }
     }
@@ -584,6 +585,7 @@ impl Machine<'_> {
             }
             Happening::Continued => self.data.resting = false,
             Happening::Rested => self.data.resting = true,
+            Happening::Late { .. } => {}
             Happening::Checkpointed { reason, step } => {
                 self.data.checkpoint = Some(Checkpoint {
                     at: self.at,
