@@ -5,6 +5,7 @@
 //! graph is an alias, a position in a file, or a name that still has to be resolved inside it.
 
 pub mod build;
+mod dependencies;
 mod literal;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::expression::Dialect;
 use crate::grammar;
+pub use dependencies::Dependencies;
 
 /// Text that is either part of the program or owned.
 pub type Text = Cow<'static, str>;
