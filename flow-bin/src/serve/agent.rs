@@ -55,7 +55,7 @@ impl From<AgentError> for Refused {
     }
 }
 
-fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
+pub(super) fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
     let found = server.host.journal().resolve(workflow_id);
     found.map_err(|error| Refused(format!("`workflow_id`: {error}")))
 }
@@ -250,6 +250,9 @@ async fn update_workflow_state(
     _call: Call,
 ) -> Result<UpdateWorkflowStateResponse, Refused> {
     let run = run_of(&server, &request.workflow_id)?;
+    if request.updates.is_empty() {
+        return Err(Refused::new("`updates` must have at least one change"));
+    }
     let updates = request.updates.into_iter().map(update).collect();
     let changed = server.agents.update(run, updates).await;
     let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;

@@ -4,6 +4,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod brief;
 mod calls;
 mod check;
 mod cookbook;
@@ -17,6 +18,7 @@ mod graph;
 mod hostile;
 mod list;
 mod output;
+mod project;
 mod resume;
 mod run;
 mod secrets;

@@ -227,7 +227,8 @@ pub struct GetNextStepRequest {
     /// Where a long list of tasks goes on: `next_task` of the step before.
     #[serde(default)]
     pub first_task: u64,
-    /// How many tasks to list at most. Absent: every task of a step, and 100 open ones.
+    /// How many tasks to list at most. Absent: as many of a step as fit into an answer, which is
+    /// nearly always every one, and 100 open ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub max_tasks: Option<u64>,

@@ -86,9 +86,12 @@ pub struct Task {
 pub struct TaskPage {
     /// The index of the first.
     pub from: usize,
-    /// How many; all when `None`.
+    /// How many; as many as fit into an answer when `None`.
     pub most: Option<usize>,
 }
+
+/// Bytes of tasks that fit into an answer: clients refuse much larger ones.
+const TASKS_FIT: usize = 200_000;
 
 /// An action as a step.
 pub(super) fn of_action(run: &Run, action: &Action) -> Step {
@@ -227,7 +230,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
                 .to_owned();
             (StepKind::Judge, text)
         }
-        Deed::Call { .. } => (StepKind::Delegate, String::new()),
+        Deed::Call { .. } | Deed::Environment { .. } => (StepKind::Delegate, String::new()),
     };
     if let Some(seconds) = allowed(run, action) {
         put("timeout", json!(seconds));
@@ -393,33 +396,34 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
     let mut definition = Map::new();
     let sequential = tasks.fan.sequential;
     let name = run.tasks_name(tasks);
-    let (step, items): (String, Vec<usize>) = if sequential {
+    let (step, first, most) = if sequential {
         let next = children.waiting.front().copied();
         let step = next.map_or(name.clone(), |item| format!("{name}.{item}"));
-        (step, next.into_iter().collect())
+        (step, next.unwrap_or(0), 1)
     } else {
-        let items = (page.from..children.count()).take(page.most.unwrap_or(usize::MAX));
-        (name.clone(), items.collect())
+        (name.clone(), page.from, page.most.unwrap_or(usize::MAX))
     };
-    let last = items.last().map_or(0, |last| last + 1);
-    let at_once = tasks.fan.at_once(&run.program().graph().limits);
-    let listed = items.iter().map(|item| {
-        let task = task_in(id, tasks, &name, *item);
-        let mut listed = json!({
-            "task_id": task.id,
-            "workflow_id": id.to_string(),
-            "context": task.context.to_json(),
-        });
-        // A prompt that depends on the item is the task's own.
-        if let Some(prompt) = run.sub_agent_prompt(tasks, Some(*item)) {
-            listed["sub_agent_prompt"] = json!(prompt);
+    let mut listed = Vec::new();
+    let mut bytes = 0;
+    for item in (first..children.count()).take(most) {
+        let task = listed_task(run, id, tasks, &name, item);
+        bytes += task.to_string().len();
+        if bytes > TASKS_FIT && !listed.is_empty() {
+            break;
         }
-        listed
-    });
-    definition.insert("tasks".to_owned(), Json::Array(listed.collect()));
+        listed.push(task);
+    }
+    let last = first + listed.len();
+    let at_once = tasks.fan.at_once(&run.program().graph().limits);
+    definition.insert("tasks".to_owned(), Json::Array(listed));
     definition.insert("total_tasks".to_owned(), json!(children.count()));
+    let mut rest = String::new();
     if !sequential && last < children.count() {
         definition.insert("next_task".to_owned(), json!(last));
+        rest = format!(
+            " `tasks` does not hold all of them: call `get_next_step` with `first_task: {last}` \
+             for more, before you start any."
+        );
     }
     definition.insert("task".to_owned(), json!(tasks.task.name));
     if let Some(description) = &tasks.task.description {
@@ -459,7 +463,7 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
              each {given} and, from its task, `workflow_id`, `task_id` and `context`, \
              and nothing else of what you know. Wait until all have ended, then call \
              `get_next_step`. If you cannot start sub-agents, do the tasks yourself by the same \
-             prompt. Do not submit a result for this step: it is over when its tasks are."
+             prompt. Do not submit a result for this step: it is over when its tasks are.{rest}"
         )
     };
     finish(
@@ -469,6 +473,20 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
         definition,
         run.origin_of_tasks(tasks),
     )
+}
+
+fn listed_task(run: &Run, id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Json {
+    let task = task_in(id, tasks, name, item);
+    let mut listed = json!({
+        "task_id": task.id,
+        "workflow_id": id.to_string(),
+        "context": task.context.to_json(),
+    });
+    // A prompt that depends on the item is the task's own.
+    if let Some(prompt) = run.sub_agent_prompt(tasks, Some(item)) {
+        listed["sub_agent_prompt"] = json!(prompt);
+    }
+    listed
 }
 
 /// What each sub-agent of a fan-out is told: the standard prompt, or the author's in its place,
