@@ -33,6 +33,7 @@ fn fails(definition: &str) {
         "produces more than",
         "needs more than",
         "Maximum call stack size exceeded",
+        "took longer than 5 seconds",
     ];
     let is_bound = bounds.iter().any(|bound| ran.stderr.contains(bound));
     assert!(is_bound, "{definition}\n{}", ran.stderr);

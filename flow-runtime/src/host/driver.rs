@@ -208,7 +208,7 @@ impl Driver {
             }
             if !self.is_going() {
                 // Everything under way waits for somebody.
-                self.rest().await?;
+                self.note_waiting().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
             let turn = tokio::select! {
@@ -223,7 +223,7 @@ impl Driver {
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
-                    self.rest().await?;
+                    self.note_waiting().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
@@ -252,18 +252,6 @@ impl Driver {
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Lets go of a run that cannot go on here now.
-    async fn rest(&mut self) -> Result<(), Error> {
-        if self.run.data().is_some_and(|data| data.limit.is_some()) {
-            match self.append(Happening::Rested).await {
-                Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
-                Err(Error::Journal(journal::Error::Fenced { .. })) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        self.note_waiting().await
     }
 
     /// What has come of something under way. Nothing is lost when this is not waited for.
