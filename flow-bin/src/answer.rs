@@ -120,7 +120,9 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Acti
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            false
+        }
     });
     let steps: Vec<String> = pending
         .iter()
@@ -175,6 +177,7 @@ fn shaped(deed: &Deed, text: &str) -> Value {
         | Deed::DelegateItem { .. }
         | Deed::Shell { .. }
         | Deed::Tool { .. }
+        | Deed::Environment { .. }
         | Deed::Call { .. } => plain(),
     };
     deed.shape(answer)

@@ -9,10 +9,12 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,8 +51,17 @@ pub(crate) fn options(
     journal: Journal,
     library: Library,
     beside: Option<PathBuf>,
+    terminals: &Terminals,
+    servers: &Arc<McpServers>,
 ) -> Result<HostOptions> {
+    let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
+    let tools: [Arc<dyn Tools>; 3] = [
+        Arc::new(terminals.clone()),
+        Arc::new(memory),
+        Arc::clone(servers) as _,
+    ];
+    options.tools = Arc::new(Toolbox::new(tools));
     let mut siblings = Library::empty();
     if let Some(directory) = beside {
         siblings = siblings.with_directory(Place::Project, directory);
@@ -62,6 +73,7 @@ pub(crate) fn options(
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
+    servers: Arc<McpServers>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -98,7 +110,10 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library, beside)?;
+        let terminals = Terminals::new(terminal::Options::default())?;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
+        let mut options = options(journal, library, beside, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -112,6 +127,7 @@ impl Engine {
         };
         Ok(Engine {
             host: Host::new(options),
+            servers,
             runtime,
             interrupts,
         })
@@ -137,12 +153,16 @@ impl Engine {
     pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
         let host = self.host.clone();
         let interrupts = &mut self.interrupts;
+        let servers = &self.servers;
         let report = self.runtime.block_on(async {
             let mut driven = std::pin::pin!(host.drive(run));
             let mut asked = false;
             loop {
                 tokio::select! {
-                    report = &mut driven => return report,
+                    report = &mut driven => {
+                        servers.shutdown().await;
+                        return report;
+                    }
                     () = interrupts.next() => {
                         if asked {
                             // Whoever asks twice does not want to wait; `flow resume` cleans up.
@@ -160,6 +180,20 @@ impl Engine {
     /// The run that a person means.
     pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
         Ok(self.host.journal().resolve(asked)?)
+    }
+
+    /// The secrets that a run, and the runs it has called, wait for.
+    pub(crate) fn missing_secrets(&self, report: &Report) -> Result<Vec<String>> {
+        let mut missing = report.missing_secrets.clone();
+        for child in self.host.called(report.run)? {
+            if !child.status.is_final() {
+                let report = self.host.report(child.id)?;
+                missing.extend(self.missing_secrets(&report)?);
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        Ok(missing)
     }
 }
 

@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use flow_model::graph::Graph;
 use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
 use flow_runtime::run::{Effect, Ending, time};
+use flow_runtime::secret;
+use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
@@ -270,7 +272,7 @@ fn inputs(engine: &Engine, run: &RunRecord) -> Result<Value> {
     let mut inputs = match first.first() {
         Some(event) => {
             let event: Value = serde_json::from_slice(&event.body).context(unreadable)?;
-            event["inputs"].clone()
+            secret::mask_value(&Given::from(&event["inputs"])).to_json()
         }
         None => Value::Null,
     };

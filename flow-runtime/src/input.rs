@@ -1,11 +1,16 @@
 //! Inputs of a run against their declarations, by the rules that compiled workflows use too.
 
 use std::fmt;
+use std::sync::Arc;
 
 use flow_model::graph::{Field, Type, Validation};
-use flow_model::value::{self, Values, accept};
+use flow_model::value::{self, Values};
 
+use crate::secret::{self, Reference, Scrubber};
 use crate::value::Value;
+
+/// Bytes of a file that holds a secret.
+const LARGEST_FILE: u64 = 64 * 1024;
 
 /// What is wrong with an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +48,190 @@ pub fn complete(fields: &[Field], given: &[(&str, Value)]) -> Result<Value, Vec<
     let given = given
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.to_json()));
-    match accept(fields, given.collect()) {
+    match value::accept(fields, given.collect()) {
         Ok(values) => Ok(Value::map(
             values
                 .iter()
                 .map(|(name, value)| (name, Value::from(value))),
         )),
         Err(invalid) => Err(invalid.0.into_iter().map(InputFault::from).collect()),
+    }
+}
+
+/// Inputs that fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted {
+    /// All of them, in the order declared. Secrets are among them as they are.
+    pub inputs: Value,
+    /// The secret ones with their values, and where those come from.
+    pub secrets: Vec<(String, String, Reference)>,
+}
+
+impl Accepted {
+    /// The inputs as people may see them.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = self.inputs.clone();
+        if let Value::Map(map) = &mut shown {
+            for (name, _, _) in &self.secrets {
+                let masked = Value::text(secret::mask_of(name));
+                Arc::make_mut(map)
+                    .0
+                    .insert(Arc::from(name.as_str()), masked);
+            }
+        }
+        shown
+    }
+}
+
+/// Checks inputs, fills in defaults, and finds the values of secret ones: from `env:NAME` or
+/// `file:PATH` when that is what was given, from the variable of the input when nothing was.
+///
+/// # Errors
+///
+/// Every fault. None shows a secret.
+pub fn accept(fields: Option<&[Field]>, given: &Value) -> Result<Accepted, Vec<InputFault>> {
+    let mut given: Vec<(&str, Value)> = match given {
+        Value::Map(map) => {
+            let entries = map.0.iter();
+            entries
+                .map(|(name, value)| (&**name, value.clone()))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let Some(fields) = fields else {
+        return Ok(Accepted {
+            inputs: Value::map(given),
+            secrets: Vec::new(),
+        });
+    };
+    let mut secrets = Vec::new();
+    let mut faults = Vec::new();
+    for field in fields.iter().filter(|field| field.secret) {
+        let name = field.name.as_ref();
+        let at = given.iter().position(|(known, _)| *known == name);
+        let value = at.map(|at| given.swap_remove(at).1);
+        match find_secret(field, value) {
+            Ok(None) => {}
+            Ok(Some((text, reference))) => {
+                given.push((name, typed(field.ty, &text)));
+                secrets.push((name.to_owned(), text, reference));
+            }
+            Err(reason) => faults.push(InputFault {
+                input: name.to_owned(),
+                reason,
+            }),
+        }
+    }
+    let mut scrubber = Scrubber::default();
+    for (name, text, _) in &secrets {
+        scrubber.add("", name, text);
+    }
+    match complete(fields, &given) {
+        Ok(inputs) if faults.is_empty() => Ok(Accepted { inputs, secrets }),
+        Ok(_) => Err(faults),
+        Err(others) => {
+            let known: Vec<String> = faults.iter().map(|fault| fault.input.clone()).collect();
+            let others = others.into_iter();
+            let others = others.filter(|fault| !known.contains(&fault.input));
+            faults.extend(others.map(|fault| InputFault {
+                reason: match scrubber.text(&fault.reason) {
+                    Some(scrubbed) => secret::mask(&scrubbed).into_owned(),
+                    None => fault.reason,
+                },
+                input: fault.input,
+            }));
+            Err(faults)
+        }
+    }
+}
+
+/// The value of a secret input, and where it comes from.
+fn find_secret(field: &Field, given: Option<Value>) -> Result<Option<(String, Reference)>, String> {
+    let variable = secret::variable(&field.name);
+    let (text, reference) = match given {
+        None | Some(Value::Null) => match (std::env::var(&variable), &field.default) {
+            (Ok(value), _) => (value, Reference::Environment(variable)),
+            (Err(_), Some(default)) => match Value::from(default) {
+                Value::Str(text) => (text.to_string(), Reference::Default),
+                other => (other.to_string(), Reference::Default),
+            },
+            (Err(_), None) if field.required => {
+                return Err(format!(
+                    "is secret and not given; set {variable}, or give `env:NAME` or `file:PATH`"
+                ));
+            }
+            (Err(_), None) => return Ok(None),
+        },
+        Some(Value::Str(text)) => match text.parse() {
+            Ok(reference @ (Reference::Environment(_) | Reference::File(_))) => {
+                let reference = whole(reference);
+                match read_reference(&reference) {
+                    Ok(Some(value)) => (value, reference),
+                    Ok(None) => return Err(format!("is not to be found in `{reference}`")),
+                    Err(reason) => return Err(reason),
+                }
+            }
+            Ok(Reference::Default | Reference::Hand) | Err(_) => {
+                (text.to_string(), Reference::Hand)
+            }
+        },
+        Some(value @ (Value::Bool(_) | Value::Int(_) | Value::Float(_))) => {
+            (value.to_string(), Reference::Hand)
+        }
+        Some(Value::List(_) | Value::Map(_)) => {
+            return Err("is secret and must be a text".to_owned());
+        }
+    };
+    if text.len() < secret::SHORTEST {
+        return Err(format!(
+            "is secret and has fewer than {} characters, too few to be kept out of what commands say",
+            secret::SHORTEST
+        ));
+    }
+    Ok(Some((text, reference)))
+}
+
+/// A reference that means the same wherever the run is resumed.
+fn whole(reference: Reference) -> Reference {
+    match reference {
+        Reference::File(path) => match std::path::absolute(&path) {
+            Ok(whole) => Reference::File(whole.to_string_lossy().into_owned()),
+            Err(_) => Reference::File(path),
+        },
+        other => other,
+    }
+}
+
+/// A secret as the type that its input has.
+fn typed(ty: Type, text: &str) -> Value {
+    match ty {
+        Type::String | Type::Any => Value::text(text),
+        Type::Number | Type::Integer | Type::Boolean | Type::Array | Type::Object => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::text(text))
+        }
+    }
+}
+
+/// The value a reference leads to; `None` when there is none.
+pub(crate) fn read_reference(reference: &Reference) -> Result<Option<String>, String> {
+    match reference {
+        Reference::Environment(name) => Ok(std::env::var(name).ok()),
+        Reference::File(path) => {
+            let size = std::fs::metadata(path).map(|file| file.len());
+            if size.is_ok_and(|size| size > LARGEST_FILE) {
+                return Err(format!("is in `{path}`, which is too large for a secret"));
+            }
+            match std::fs::read_to_string(path) {
+                Ok(text) => {
+                    let text = text.strip_suffix('\n').unwrap_or(&text);
+                    Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()))
+                }
+                Err(error) => Err(format!("cannot be read from `{path}`: {error}")),
+            }
+        }
+        Reference::Default | Reference::Hand => Ok(None),
     }
 }
 

@@ -248,7 +248,10 @@ impl<W: Workflow> Run<W> {
             | Deed::Judge { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. } => true,
-            Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+            Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
         });
         match pending.iter().position(|action| action.node == step) {
             Some(at) => Ok(pending.swap_remove(at)),

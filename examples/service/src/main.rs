@@ -1,67 +1,61 @@
-//! A shop that drives its own workflow by hand: `cargo run -- '{"customer": "Ada", "cents": 1200}'`.
+//! A shop that runs its own workflow.
+//!
+//! * `service order '{"customer": "Ada", "cents": 1200}'` takes an order: the engine runs it, and
+//!   records what it does in `shop/` before it does it.
+//! * `service go-on` goes on with the orders that were under way when the program was stopped.
+//! * `service by-hand '{"customer": "Ada", "cents": 1200}'` takes an order without the engine: the
+//!   states of the definition are types, and a step that it does not allow would not compile.
+
+mod by_hand;
+mod shop;
 
 use std::error::Error;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::process::ExitCode;
+
+use flow::Host;
+
+use shop::Shop;
 
 flow::workflow!("workflows/order.yaml");
 
-use order::{ChargeParams, ChargeResult, Inputs, ShipParams, State, Tools, at};
+/// Where the shop keeps its books, and flow its journal.
+const PLACE: &str = "shop";
 
-/// What the workflow leaves to this program.
-struct Shop;
-
-impl Tools for Shop {
-    async fn charge(&self, params: ChargeParams) -> Result<ChargeResult, flow::ToolError> {
-        if params.cents > 100_000 {
-            return Err(flow::ToolError::new("that is more than the card allows"));
-        }
-        Ok(ChargeResult {
-            receipt: format!("{} paid {} cents", params.customer, params.cents),
-        })
-    }
-
-    async fn ship(&self, params: ShipParams) -> Result<flow::Value, flow::ToolError> {
-        println!("a parcel for {}", params.customer);
-        Ok(flow::Value::Null)
-    }
-}
-
-/// One order, state by state. A step that the definition does not allow would not compile.
-async fn fulfil(tools: &impl Tools, inputs: Inputs) -> State {
-    let Inputs { customer, cents } = inputs;
-    let charge = ChargeParams {
-        customer: customer.clone(),
-        cents,
-    };
-    let send = match tools.charge(charge).await {
-        Ok(result) => {
-            println!("{}", result.receipt);
-            at::Pay.success()
-        }
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            println!("not paid: {error}");
-            return at::Pay.failure().state();
-        }
-    };
-    match tools.ship(ShipParams { customer }).await {
-        Ok(_) => send.success().state(),
-        Err(error) => {
-            println!("not sent: {error}");
-            send.failure().state()
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let given = std::env::args().nth(1);
-    let given = given.unwrap_or_else(|| r#"{"customer": "Ada", "cents": 1200}"#.to_owned());
-    let inputs: Inputs = serde_json::from_str(&given)?;
-    // The tools above never wait, so no runtime is needed.
-    let mut order = pin!(fulfil(&Shop, inputs));
-    match order.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(state) => println!("the order is {state}"),
-        Poll::Pending => println!("the order waits"),
+async fn serve() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shop = Shop::open(PLACE)?;
+    match words[..] {
+        ["order", inputs] => {
+            let inputs: order::Inputs = serde_json::from_str(inputs)?;
+            let host = Host::open(PLACE)?.with_tools(order::tools(shop));
+            let output = order::run(inputs, &host).await?;
+            println!("{}; {}", output.receipt, output.parcel);
+        }
+        ["go-on"] => {
+            let host = Host::open(PLACE)?.with_tools(order::tools(shop));
+            for run in order::Run::unfinished(&host)? {
+                println!("{} goes on at {}", run.id(), run.state()?);
+                let output = run.wait().await?;
+                println!("{}; {}", output.receipt, output.parcel);
+            }
+        }
+        ["by-hand", inputs] => {
+            let inputs: order::Inputs = serde_json::from_str(inputs)?;
+            println!("the order ends at {}", by_hand::fulfil(&shop, inputs).await);
+        }
+        _ => return Err("say `order INPUTS`, `go-on` or `by-hand INPUTS`".into()),
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `flow run`: runs a workflow.
 
+mod hidden;
 mod inputs;
 mod person;
 pub(crate) mod plan;
@@ -23,7 +24,7 @@ use crate::exit::{Exit, Usage};
 use crate::output::Output;
 use crate::target;
 
-pub(crate) use inputs::described;
+pub(crate) use inputs::{Given, complain, described, gather};
 pub(crate) use person::label;
 pub(crate) use result::{finish, pending_json};
 use screen::Told;
@@ -38,10 +39,10 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     if !arguments.variables.is_empty() {
         output.warning("`--var` is the old name of `--param`; use `-p key=value`");
     }
-    let inputs = match inputs::gather(&graph, arguments)? {
+    let inputs = match gather(&graph, &Given::to_run(arguments))? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            inputs::complain(&graph, &faults, output);
+            complain(&graph, "run", &faults, output);
             return Ok(Exit::Usage);
         }
     };
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         graph.limits.timeout = Some(seconds);
     }
     if arguments.dry_run {
-        return plan::show(&graph, &inputs, arguments.driving.format, output);
+        return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
     let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         max_steps: arguments.max_steps,
         ..StartOptions::default()
     };
-    let run = engine.wait(engine.host.start(&graph, &inputs, options))?;
+    let run = engine.wait(engine.host.start(&graph, &inputs.given, options))?;
     let report = engine.drive(run);
     screen.end();
     finish(&engine, &report?, &arguments.driving, output)

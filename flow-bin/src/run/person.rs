@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex as Plain, PoisonError, mpsc as plain};
 use std::thread;
 
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{Answer, Answers, Asked, Boxed, People, Question};
+use flow_runtime::host::{Answer, Answers, Asked, Boxed, People, Question, SecretWanted};
 use flow_runtime::value::Value;
 use tokio::sync::{Mutex, mpsc};
 
+use super::hidden;
 use super::screen::Screen;
 use crate::output::clean;
 
@@ -121,6 +122,28 @@ impl Person {
 }
 
 impl People for Person {
+    fn secret<'a>(&'a self, wanted: SecretWanted<'a>) -> Boxed<'a, Option<String>> {
+        Box::pin(async move {
+            let keyboard = self.keyboard.as_ref().filter(|_| hidden::is_possible())?;
+            let mut keyboard = keyboard.lock().await;
+            let question = format!(
+                "{} `{}` needs the secret `{}`\n> ",
+                self.screen.paint.cyan("?"),
+                wanted.step,
+                wanted.input
+            );
+            self.screen.ask(&question);
+            let line = {
+                let _hidden = hidden::Hidden::begin();
+                keyboard.line().await
+            };
+            self.screen.answered();
+            self.screen.say("");
+            let line = line?.trim_end_matches(['\r', '\n']).to_owned();
+            (!line.is_empty() && !line.contains(hidden::INTERRUPT)).then_some(line)
+        })
+    }
+
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
             if let Asked::Prompt(PromptKind::Info, _) = question.kind {

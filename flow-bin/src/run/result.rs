@@ -22,17 +22,26 @@ pub(crate) fn finish(
     output: &mut Output,
 ) -> Result<Exit> {
     let pending = engine.host.pending(report)?;
+    let secrets = match report.status {
+        ReportStatus::Waiting => engine.missing_secrets(report)?,
+        ReportStatus::Completed
+        | ReportStatus::Failed
+        | ReportStatus::Cancelled
+        | ReportStatus::Interrupted => Vec::new(),
+    };
     match driving.format {
         RunFormat::Text => {
             if report.status == ReportStatus::Completed {
                 print(&report.output, output)?;
             }
         }
-        RunFormat::Json => output.line(format_args!("{:#}", as_json(report, &pending)))?,
-        RunFormat::Jsonl => output.line(as_json(report, &pending))?,
+        RunFormat::Json => {
+            output.line(format_args!("{:#}", as_json(report, &pending, &secrets)))?
+        }
+        RunFormat::Jsonl => output.line(as_json(report, &pending, &secrets))?,
     }
     output.flush()?;
-    tell(report, &pending, output);
+    tell(report, &pending, &secrets, output);
     Ok(exit(report))
 }
 
@@ -50,7 +59,7 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// The object that `run`, `resume` and `answer` print.
-fn as_json(report: &Report, pending: &[(RunId, Action)]) -> Value {
+fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
     json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
@@ -63,10 +72,12 @@ fn as_json(report: &Report, pending: &[(RunId, Action)]) -> Value {
         "final_state": report.final_state,
         "states_executed": report.states_executed,
         "output": report.output.to_json(),
+        "return_values": report.return_values.as_ref().map(Given::to_json),
         "state": report.state.to_json(),
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
+        "missing_secrets": secrets,
     })
 }
 
@@ -111,7 +122,7 @@ pub(crate) fn pending_json((run, action): &(RunId, Action)) -> Value {
             pending["task"] = json!(task);
             pending["inputs"] = inputs.to_json();
         }
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {}
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {}
     }
     pending
 }
@@ -124,6 +135,7 @@ fn kind(deed: &Deed) -> &'static str {
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate",
         Deed::Call { .. } => "call",
         Deed::Judge { .. } => "judge",
+        Deed::Environment { .. } => "environment",
     }
 }
 
@@ -139,7 +151,7 @@ fn print(result: &Given, output: &mut Output) -> Result<()> {
 }
 
 /// What a person should know beyond the output, and what to do next.
-fn tell(report: &Report, pending: &[(RunId, Action)], output: &mut Output) {
+fn tell(report: &Report, pending: &[(RunId, Action)], secrets: &[String], output: &mut Output) {
     let run = report.run;
     match report.status {
         ReportStatus::Completed => {}
@@ -168,6 +180,11 @@ fn tell(report: &Report, pending: &[(RunId, Action)], output: &mut Output) {
         }
         ReportStatus::Waiting => {
             output.tell(format_args!("{run} waits"));
+            for input in secrets {
+                output.tell(format_args!("  it needs the secret `{input}`"));
+                let variable = flow_runtime::secret::variable(input);
+                output.help(&format!("{variable}=… flow resume {run}"));
+            }
             for (_, action) in pending {
                 question(report.run, action, pending.len() > 1, output);
             }
@@ -200,7 +217,9 @@ fn question(run: RunId, action: &Action, one_of_many: bool, output: &mut Output)
         }
         Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
         Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => return,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            return;
+        }
     };
     output.tell(format_args!("  {step}: {asked}"));
     let which = if one_of_many {

@@ -1,20 +1,181 @@
 //! Runs that an agent drives step by step, and how any run stands.
 //!
-//! Requests and responses are declared in `flow_model::tools` (`agent.rs`); their handlers go here
-//! as [`Offer`]s, over `server.host`. A handler that lets a run go on does it with
-//! [`Server::follow`], so that the run is driven in this process and not in the call.
+//! The loop itself is [`flow_runtime::host::Agents`]; here its answers get the form that the tools
+//! of `flow_model::tools` promise.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use flow_model::tools::{GetWorkflowStatusRequest, GetWorkflowStatusResponse, Toolset};
+use flow_model::graph::{Graph, Operation};
+use flow_model::tools::{
+    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
+    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
+    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
+    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
+    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
+    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest, Toolset,
+    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+};
+use flow_runtime::host::agent::{
+    AgentError, Conclusion, Outcome, Patience, Step, StepKind, Submission, Task, TaskPage, Turn,
+    TurnStatus,
+};
+use flow_runtime::host::{self, StartOptions};
+use flow_runtime::journal::RunId;
+use flow_runtime::run::{Checkpoint, Update, time};
+use flow_runtime::value::Value as Given;
+use serde_json::Value;
 
 use super::Server;
-use super::standing;
+use super::definition::Definition;
+use super::standing::{self, object};
 use super::tool::{Call, Offer, Refused};
 
+/// How long the server is waited for when nobody says.
+const WAIT: f64 = 50.0;
+
 pub(super) fn offers() -> Vec<Offer> {
-    vec![Offer::new(get_workflow_status).also_in(&[Toolset::Workflow])]
+    vec![
+        Offer::new(start_workflow),
+        Offer::new(get_next_step).also_in(&[Toolset::Workflow]),
+        Offer::new(submit_step_result).also_in(&[Toolset::Workflow]),
+        Offer::new(submit_result),
+        Offer::new(get_workflow_status).also_in(&[Toolset::Workflow]),
+        Offer::new(get_workflow_state),
+        Offer::new(update_workflow_state),
+        Offer::new(checkpoint_workflow),
+        Offer::new(resume_workflow).also_in(&[Toolset::Workflow]),
+        Offer::new(complete_workflow),
+    ]
+}
+
+impl From<AgentError> for Refused {
+    fn from(error: AgentError) -> Self {
+        Refused(error.to_string())
+    }
+}
+
+pub(super) fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
+    let found = server.host.journal().resolve(workflow_id);
+    found.map_err(|error| Refused(format!("`workflow_id`: {error}")))
+}
+
+/// The workflow of a name, or why it cannot be run.
+pub(super) fn workflow(server: &Server, name: &str) -> Result<Graph, Refused> {
+    match Definition::named(server, name)? {
+        Definition::Ready(graph) => Ok(*graph),
+        Definition::Unknown(name) => {
+            let unknown = server.shelves.no_such(&name);
+            Err(Refused(format!("`workflow`: {unknown}")))
+        }
+        Definition::Invalid { errors, .. } => {
+            let errors = errors.join("\n");
+            Err(Refused(format!(
+                "`workflow`: the definition of `{name}` has errors:\n{errors}"
+            )))
+        }
+    }
+}
+
+fn patience(seconds: f64) -> Patience {
+    Patience {
+        longest: Duration::from_secs_f64(seconds),
+        for_others: false,
+    }
+}
+
+async fn start_workflow(
+    server: Arc<Server>,
+    request: StartWorkflowRequest,
+    _call: Call,
+) -> Result<StartWorkflowResponse, Refused> {
+    let graph = workflow(&server, &request.workflow)?;
+    let inputs = Given::from(&Value::Object(request.inputs));
+    let agents = &server.agents;
+    let started = agents
+        .start(&graph, &inputs, StartOptions::default())
+        .await
+        .map_err(|error| match error {
+            host::Error::Inputs(_) => Refused(format!("`inputs`: {error}")),
+            error => error.into(),
+        });
+    let run = started?;
+    let wait = patience(request.wait_seconds);
+    let turn = agents.next(run, None, TaskPage::default(), wait).await?;
+    let state = agents.state(run).await?;
+    let next = answer(turn);
+    Ok(StartWorkflowResponse {
+        workflow_id: next.workflow_id,
+        workflow_name: graph.name.to_string(),
+        status: next.status,
+        state: state.to_json(),
+        step: next.step,
+        wake_at: next.wake_at,
+        output: next.output,
+        error: next.error,
+    })
+}
+
+async fn get_next_step(
+    server: Arc<Server>,
+    request: GetNextStepRequest,
+    _call: Call,
+) -> Result<NextStepResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let context = request.sub_agent_context.as_ref();
+    let given = context.and_then(|context| context.get("task_id")?.as_str());
+    let task = request.task_id.as_deref().or(given);
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let page = TaskPage {
+        from: number(request.first_task),
+        most: request.max_tasks.map(number),
+    };
+    let patience = Patience {
+        longest: Duration::from_secs_f64(request.wait_seconds.unwrap_or(WAIT)),
+        for_others: request.wait_seconds.is_some(),
+    };
+    let turn = server.agents.next(run, task, page, patience).await?;
+    Ok(answer(turn))
+}
+
+async fn submit_step_result(
+    server: Arc<Server>,
+    request: SubmitStepResultRequest,
+    _call: Call,
+) -> Result<NextStepResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let submission = submission(&request.result, request.status, request.error);
+    let wait = patience(request.wait_seconds);
+    let step = Some(request.step_id.as_str());
+    let page = TaskPage::default();
+    let turn = server.agents.submit(run, step, submission, page, wait);
+    Ok(answer(turn.await?))
+}
+
+async fn submit_result(
+    server: Arc<Server>,
+    request: SubmitResultRequest,
+    _call: Call,
+) -> Result<NextStepResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let submission = submission(&request.result, request.status, request.error);
+    let wait = patience(request.wait_seconds);
+    let page = TaskPage::default();
+    let turn = server.agents.submit(run, None, submission, page, wait);
+    Ok(answer(turn.await?))
+}
+
+fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Submission {
+    Submission {
+        outcome: match status {
+            StepStatus::Success => Outcome::Success,
+            StepStatus::Failed => Outcome::Failed,
+            StepStatus::TimedOut => Outcome::TimedOut,
+            StepStatus::Declined => Outcome::Declined,
+        },
+        result: (!result.is_null()).then(|| Given::from(result)),
+        error,
+    }
 }
 
 async fn get_workflow_status(
@@ -25,5 +186,242 @@ async fn get_workflow_status(
     let run = server.host.journal().resolve(&request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
-    standing::status(&server, run, request.log_cursor.as_deref())
+    let mut status = standing::status(&server, run, request.log_cursor.as_deref())?;
+    if server.agents.is_agent_driven(run).await? {
+        let page = TaskPage {
+            from: 0,
+            most: Some(100),
+        };
+        let patience = Patience {
+            longest: wait,
+            for_others: true,
+        };
+        let turn = server.agents.next(run, None, page, patience).await?;
+        let next = answer(turn);
+        status.status = next.status;
+        status.pending = next.step.and_then(|step| {
+            let step = serde_json::to_value(step).ok()?;
+            step.as_object().cloned()
+        });
+    }
+    Ok(status)
+}
+
+async fn get_workflow_state(
+    server: Arc<Server>,
+    request: GetWorkflowStateRequest,
+    _call: Call,
+) -> Result<GetWorkflowStateResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let state = server.agents.state(run).await?;
+    let state = match request.paths {
+        None => object(&state),
+        Some(paths) => {
+            let read = paths.into_iter().map(|path| {
+                let value = at(&state, &path).map_or(Value::Null, Given::to_json);
+                (path, value)
+            });
+            read.collect()
+        }
+    };
+    Ok(GetWorkflowStateResponse {
+        workflow_id: run.to_string(),
+        state,
+    })
+}
+
+/// The value at a path of the flattened state; the name of a tier before it may be left out.
+fn at<'v>(state: &'v Given, path: &str) -> Option<&'v Given> {
+    let mut parts = path.split('.').peekable();
+    if let Some(&("raw" | "computed" | "state" | "this")) = parts.peek()
+        && state.get(parts.peek()?).is_none()
+    {
+        parts.next();
+    }
+    parts.try_fold(state, |here, part| match here {
+        Given::List(list) => list.0.get(part.parse::<usize>().ok()?),
+        here => here.get(part),
+    })
+}
+
+async fn update_workflow_state(
+    server: Arc<Server>,
+    request: UpdateWorkflowStateRequest,
+    _call: Call,
+) -> Result<UpdateWorkflowStateResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    if request.updates.is_empty() {
+        return Err(Refused::new("`updates` must have at least one change"));
+    }
+    let updates = request.updates.into_iter().map(update).collect();
+    let changed = server.agents.update(run, updates).await;
+    let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;
+    Ok(UpdateWorkflowStateResponse {
+        success: true,
+        workflow_id: run.to_string(),
+        computed: object(&changed),
+    })
+}
+
+fn update(update: StateUpdate) -> Update {
+    let value = match (update.operation, &update.value) {
+        (StateOperation::Increment, Value::Null) => Given::Int(1),
+        (_, value) => Given::from(value),
+    };
+    Update {
+        path: update.path,
+        operation: match update.operation {
+            StateOperation::Set => Operation::Set,
+            StateOperation::Append => Operation::Append,
+            StateOperation::Increment => Operation::Increment,
+            StateOperation::Merge => Operation::Merge,
+        },
+        value,
+    }
+}
+
+async fn checkpoint_workflow(
+    server: Arc<Server>,
+    request: CheckpointWorkflowRequest,
+    _call: Call,
+) -> Result<CheckpointWorkflowResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let step = match request.step_id {
+        Some(step) => Some(step),
+        None => {
+            let page = TaskPage {
+                from: 0,
+                most: Some(0),
+            };
+            let turn = server.agents.next(run, None, page, Patience::NONE).await?;
+            turn.step.map(|step| step.id)
+        }
+    };
+    let marked = server.agents.checkpoint(run, step, request.reason).await?;
+    let checkpoint = checkpoint(run, marked);
+    Ok(CheckpointWorkflowResponse {
+        success: true,
+        workflow_id: run.to_string(),
+        checkpoint_id: checkpoint.checkpoint_id.clone(),
+        state_path: server.host.journal().path().display().to_string(),
+        resume_with: format!("resume_workflow with workflow_id {run}"),
+        checkpoint,
+    })
+}
+
+fn checkpoint(run: RunId, checkpoint: Checkpoint) -> WorkflowCheckpoint {
+    WorkflowCheckpoint {
+        checkpoint_id: format!("{run}@{}", checkpoint.event),
+        step_id: checkpoint.step,
+        timestamp: time::iso(checkpoint.at),
+        reason: checkpoint.reason,
+    }
+}
+
+async fn resume_workflow(
+    server: Arc<Server>,
+    request: ResumeWorkflowRequest,
+    _call: Call,
+) -> Result<ResumeWorkflowResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let agents = &server.agents;
+    agents.resume(run).await?;
+    let wait = patience(request.wait_seconds);
+    let turn = agents.next(run, None, TaskPage::default(), wait).await?;
+    let report = agents.report(run).await?;
+    let last = agents.last_checkpoint(run).await?;
+    let next = answer(turn);
+    Ok(ResumeWorkflowResponse {
+        workflow_id: next.workflow_id,
+        workflow_name: report.workflow,
+        status: next.status,
+        state: report.state.to_json(),
+        last_checkpoint: last.map(|last| checkpoint(run, last)),
+        step: next.step,
+        open_tasks: next.open_tasks,
+        open_task_count: next.open_task_count,
+        wake_at: next.wake_at,
+        output: next.output,
+        error: next.error,
+    })
+}
+
+async fn complete_workflow(
+    server: Arc<Server>,
+    request: CompleteWorkflowRequest,
+    _call: Call,
+) -> Result<CompleteWorkflowResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let how = match request.status {
+        CompleteStatus::Success => Conclusion::Success,
+        CompleteStatus::Failed => Conclusion::Failed,
+        CompleteStatus::Cancelled => Conclusion::Cancelled,
+    };
+    let otherwise = "the agent that drove it ended it";
+    let reason = request.reason.as_deref().unwrap_or(otherwise);
+    let agents = &server.agents;
+    agents.conclude(run, how, reason).await?;
+    let turn = agents.next(run, None, TaskPage::default(), Patience::NONE);
+    let next = answer(turn.await?);
+    let state = agents.state(run).await?;
+    Ok(CompleteWorkflowResponse {
+        success: next.status == LoopStatus::Completed,
+        workflow_id: next.workflow_id,
+        status: next.status,
+        final_state: state.to_json(),
+        output: next.output,
+        error: next.error,
+    })
+}
+
+/// What an agent is told, as the tools say it.
+fn answer(turn: Turn) -> NextStepResponse {
+    NextStepResponse {
+        workflow_id: turn.run.to_string(),
+        task_id: turn.task,
+        status: match turn.status {
+            TurnStatus::Running => LoopStatus::Running,
+            TurnStatus::Waiting => LoopStatus::Waiting,
+            TurnStatus::WaitingForTasks => LoopStatus::WaitingForTasks,
+            TurnStatus::Sleeping => LoopStatus::Sleeping,
+            TurnStatus::Completed => LoopStatus::Completed,
+            TurnStatus::Failed => LoopStatus::Failed,
+            TurnStatus::Cancelled => LoopStatus::Cancelled,
+        },
+        step: turn.step.map(step),
+        open_tasks: turn.open_tasks.into_iter().map(open_task).collect(),
+        open_task_count: turn.open_count as u64,
+        wake_at: turn.wakes.map(time::iso),
+        output: turn.output.to_json(),
+        error: turn.error.map(|error| error.message),
+    }
+}
+
+fn step(step: Step) -> AgentStep {
+    AgentStep {
+        id: step.id,
+        kind: match step.kind {
+            StepKind::Shell => AgentStepType::Shell,
+            StepKind::AgentShellCommand => AgentStepType::AgentShellCommand,
+            StepKind::McpCall => AgentStepType::McpCall,
+            StepKind::ParallelTasks => AgentStepType::ParallelTasks,
+            StepKind::UserMessage => AgentStepType::UserMessage,
+            StepKind::UserInput => AgentStepType::UserInput,
+            StepKind::Delegate => AgentStepType::Delegate,
+            StepKind::Judge => AgentStepType::Judge,
+        },
+        instructions: step.instructions,
+        definition: step.definition,
+        variable_replacements: step.variable_replacements,
+        original_expression: step.original_expression,
+    }
+}
+
+fn open_task(task: Task) -> OpenTask {
+    OpenTask {
+        task_id: task.id,
+        workflow_id: task.run.to_string(),
+        context: task.context.to_json(),
+        begun: task.begun,
+    }
 }

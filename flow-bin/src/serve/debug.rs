@@ -1,10 +1,247 @@
-//! Looking into runs: dependencies and traces of computed state, expressions tried out, plans.
-//!
-//! Requests and responses are declared in `flow_model::tools` (`debug.rs`); their handlers go here
-//! as [`Offer`]s, over `server.host`.
+//! Looking into runs: dependencies and traces of computed state, what was done, transforms tried
+//! out, plans.
 
-use super::tool::Offer;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flow_model::suggest::nearest_or_part;
+use flow_model::tools::{
+    DebugWorkflowRequest, DebugWorkflowResponse, ExplainWorkflowRequest, ExplainWorkflowResponse,
+    GetStateDependenciesRequest, GetStateDependenciesResponse, SlowTransformation, StateSize,
+    StepVisit, TestTransformationRequest, TestTransformationResponse, TraceTransformationsRequest,
+    TraceTransformationsResponse, TransformationTimes, TransformationTrace, VisitStatus,
+};
+use flow_runtime::expression::try_transform;
+use flow_runtime::host::{Trace, Traces, Visit, Visited};
+use flow_runtime::run::time;
+use flow_runtime::value::Value as Given;
+use serde_json::{Value, json};
+
+use super::agent::{run_of, workflow};
+use super::standing::{self, now};
+use super::tool::{Call, Offer, Refused};
+use super::{Server, explain};
+
+/// Slow fields that are named.
+const SLOWEST: usize = 5;
 
 pub(super) fn offers() -> Vec<Offer> {
-    Vec::new()
+    vec![
+        Offer::new(get_state_dependencies),
+        Offer::new(trace_transformations),
+        Offer::new(debug_workflow),
+        Offer::new(test_transformation),
+        Offer::new(explain_workflow),
+    ]
+}
+
+async fn get_state_dependencies(
+    server: Arc<Server>,
+    request: GetStateDependenciesRequest,
+    _call: Call,
+) -> Result<GetStateDependenciesResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let program = server.host.program_of(run)?;
+    let graph = program.graph();
+    let Some(found) = graph.dependencies(&request.field) else {
+        let computed = graph.computed.iter().map(|field| field.name.as_ref());
+        let written = graph.state.iter().map(|initial| initial.name.as_ref());
+        let names: Vec<&str> = computed.chain(written).collect();
+        return Err(no_field(&request.field, &names));
+    };
+    Ok(GetStateDependenciesResponse {
+        field: found.field,
+        direct_deps: found.direct,
+        all_deps: found.all,
+        dependents: found.dependents,
+    })
+}
+
+fn no_field(field: &str, names: &[&str]) -> Refused {
+    let help = match nearest_or_part(field, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => "it has none".to_owned(),
+        None => format!("there are {}", names.join(", ")),
+    };
+    Refused(format!(
+        "`field`: the workflow has no field `{field}`: {help}"
+    ))
+}
+
+async fn trace_transformations(
+    server: Arc<Server>,
+    request: TraceTransformationsRequest,
+    _call: Call,
+) -> Result<TraceTransformationsResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let field = request.field.as_deref();
+    let field = field.map(|field| field.strip_prefix("computed.").unwrap_or(field));
+    if let Some(field) = field {
+        let program = server.host.program_of(run)?;
+        let computed = program.graph().computed.iter();
+        let names: Vec<&str> = computed.map(|it| it.name.as_ref()).collect();
+        if !names.contains(&field) {
+            return Err(no_field(field, &names));
+        }
+    }
+    let Traces {
+        traces, left_out, ..
+    } = server.host.traces(run, field)?;
+    let most = usize::try_from(request.max_traces).unwrap_or(usize::MAX);
+    let skipped = traces.len().saturating_sub(most);
+    let listed = traces.into_iter().skip(skipped);
+    Ok(TraceTransformationsResponse {
+        workflow_id: run.to_string(),
+        traces: listed.map(|it| trace(it, request.include_timing)).collect(),
+        left_out: left_out + skipped as u64,
+    })
+}
+
+fn trace(trace: Trace, timed: bool) -> TransformationTrace {
+    let mut inputs = trace.inputs.into_iter();
+    let input = match (inputs.next(), inputs.len()) {
+        (None, _) => Value::Null,
+        (Some((_, only)), 0) => only.to_json(),
+        (Some(first), _) => {
+            let all = std::iter::once(first).chain(inputs);
+            Value::Array(all.map(|(_, value)| value.to_json()).collect())
+        }
+    };
+    TransformationTrace {
+        field: trace.field,
+        timestamp: time::iso(trace.at),
+        trigger: trace.cause.unwrap_or_else(|| "start".to_owned()),
+        input,
+        output: trace.output.map_or(Value::Null, |output| output.to_json()),
+        duration_ms: timed.then(|| millis(trace.duration)),
+        error: trace.error,
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+async fn debug_workflow(
+    server: Arc<Server>,
+    request: DebugWorkflowRequest,
+    _call: Call,
+) -> Result<DebugWorkflowResponse, Refused> {
+    let run = run_of(&server, &request.workflow_id)?;
+    let report = server.host.report(run)?;
+    let sizes = server.host.sizes(run)?;
+    let visits = server.host.visits(run)?;
+    let traces = server.host.traces(run, None)?;
+    let most = usize::try_from(request.max_steps).unwrap_or(usize::MAX);
+    let skipped = visits.len().saturating_sub(most);
+    Ok(DebugWorkflowResponse {
+        workflow_id: run.to_string(),
+        status: standing::loop_status(&server, &report)?,
+        current_step: report.last_node,
+        step_history: visits.into_iter().skip(skipped).map(visit).collect(),
+        left_out: skipped as u64,
+        state_size: StateSize {
+            raw_bytes: sizes.raw_bytes,
+            computed_bytes: sizes.computed_bytes,
+            state_bytes: sizes.state_bytes,
+            total_transformations: sizes.transformations,
+        },
+        performance: times(&traces),
+        events: sizes.events,
+        error: report.error.map(|error| error.message),
+        workflow_name: report.workflow,
+    })
+}
+
+fn visit(visit: Visit) -> StepVisit {
+    let (status, error) = match visit.ending {
+        Visited::Success => (VisitStatus::Success, None),
+        Visited::Failed(reason) => (VisitStatus::Failed, Some(reason)),
+        Visited::Skipped => (VisitStatus::Skipped, None),
+        Visited::UnderWay => (VisitStatus::Running, None),
+        Visited::Stopped => (VisitStatus::Stopped, None),
+    };
+    StepVisit {
+        step_id: visit.step,
+        frame: visit.frame,
+        started_at: time::iso(visit.started_at),
+        completed_at: visit.ended_at.map(time::iso),
+        status,
+        error,
+    }
+}
+
+fn times(traces: &Traces) -> TransformationTimes {
+    let mut slowest: Vec<SlowTransformation> = traces
+        .fields
+        .iter()
+        .map(|it| SlowTransformation {
+            field: it.field.clone(),
+            count: it.count,
+            avg_ms: average(it.total, it.count),
+        })
+        .collect();
+    slowest.sort_by(|a, b| b.avg_ms.total_cmp(&a.avg_ms));
+    slowest.truncate(SLOWEST);
+    let all = traces.fields.iter();
+    let (total, count) = all.fold((Duration::ZERO, 0), |(total, count), it| {
+        (total + it.total, count + it.count)
+    });
+    TransformationTimes {
+        avg_transformation_time: average(total, count),
+        slowest_transformations: slowest,
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "evaluations of a run are far below 2^53"
+)]
+fn average(total: Duration, count: u64) -> f64 {
+    millis(total) / count.max(1) as f64
+}
+
+async fn test_transformation(
+    _server: Arc<Server>,
+    request: TestTransformationRequest,
+    _call: Call,
+) -> Result<TestTransformationResponse, Refused> {
+    let input = Given::from(&request.input);
+    let context = Given::from(&Value::Object(request.context));
+    let at = i64::try_from(now()).unwrap_or(i64::MAX);
+    let began = Instant::now();
+    let tried = try_transform(&request.transform, &input, &context, at);
+    let execution_time_ms = millis(began.elapsed());
+    let (output, error) = match tried {
+        Ok(output) => (output.to_json(), None),
+        Err(error) => (json!(null), Some(error.to_string())),
+    };
+    Ok(TestTransformationResponse {
+        success: error.is_none(),
+        output,
+        error,
+        execution_time_ms,
+    })
+}
+
+async fn explain_workflow(
+    server: Arc<Server>,
+    request: ExplainWorkflowRequest,
+    _call: Call,
+) -> Result<ExplainWorkflowResponse, Refused> {
+    let graph = workflow(&server, &request.workflow)?;
+    let given = Given::from(&Value::Object(request.inputs));
+    let given: Vec<(&str, Given)> = given
+        .as_map()
+        .into_iter()
+        .flat_map(|map| map.0.iter().map(|(name, value)| (&**name, value.clone())))
+        .collect();
+    let inputs = match &graph.inputs {
+        None => Given::map(given),
+        Some(fields) => flow_runtime::input::complete(fields, &given).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Refused(format!("`inputs`: {}", faults.join("\n")))
+        })?,
+    };
+    Ok(explain::explained(&graph, &inputs))
 }

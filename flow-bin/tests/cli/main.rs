@@ -4,7 +4,9 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod brief;
 mod check;
+mod crash;
 mod directories;
 mod expand;
 mod explain;
@@ -12,8 +14,10 @@ mod graph;
 mod hostile;
 mod list;
 mod output;
+mod project;
 mod resume;
 mod run;
+mod secrets;
 mod shortcut;
 
 use std::fs;

@@ -5,6 +5,7 @@
 //! graph is an alias, a position in a file, or a name that still has to be resolved inside it.
 
 pub mod build;
+mod dependencies;
 mod literal;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use crate::expression::Dialect;
+pub use dependencies::Dependencies;
 
 /// Text that is either part of the program or owned.
 pub type Text = Cow<'static, str>;

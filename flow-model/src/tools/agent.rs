@@ -95,4 +95,561 @@ tool! {
     }
 }
 
-pub(super) static TOOLS: [&Tool; 1] = [&GET_WORKFLOW_STATUS];
+/// Something for an agent to do. Everything in `definition` is already evaluated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentStep {
+    /// Its name in the run: what its result is submitted under.
+    pub id: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: AgentStepType,
+    /// What to do, for somebody who does not know the workflow.
+    pub instructions: String,
+    /// What it takes, evaluated.
+    pub definition: Map<String, Value>,
+    /// What each `{{ … }}` of the definition as written stands for, to understand the step by.
+    pub variable_replacements: Map<String, Value>,
+    /// The definition as written; null where nothing in it had to be evaluated.
+    pub original_expression: Option<String>,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStepType {
+    /// run a command
+    Shell,
+    /// run a command that needs the agent's own surroundings
+    AgentShellCommand,
+    /// call a tool
+    McpCall,
+    /// have tasks done by sub-agents
+    ParallelTasks,
+    /// tell the person something
+    UserMessage,
+    /// ask the person something
+    UserInput,
+    /// do something, or have it done by the agent that is named
+    Delegate,
+    /// say which description holds
+    Judge,
+}
+
+/// A task of a sub-agent that is not over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenTask {
+    /// Its name: what its sub-agent gives to `get_next_step`.
+    pub task_id: String,
+    /// The run's id.
+    pub workflow_id: String,
+    /// The inputs of the task.
+    pub context: Value,
+    /// Whether a sub-agent has begun it.
+    pub begun: bool,
+}
+
+/// A step to do, or how the run or task stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NextStepResponse {
+    /// The run's id.
+    pub workflow_id: String,
+    /// The task that was asked about; null for the run itself.
+    pub task_id: Option<String>,
+    /// How it stands. Only `completed`, `failed` and `cancelled` end the loop.
+    pub status: LoopStatus,
+    /// What to do; null when there is nothing to do now.
+    pub step: Option<AgentStep>,
+    /// With `waiting_for_tasks`: tasks that are not over, the first of them.
+    pub open_tasks: Vec<OpenTask>,
+    /// How many tasks are not over.
+    pub open_task_count: u64,
+    /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
+    pub wake_at: Option<String>,
+    /// What the run or task gave; null while it is not over.
+    pub output: Value,
+    /// Why it failed; null when it did not.
+    pub error: Option<String>,
+}
+
+/// Starts a run that the caller drives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartWorkflowRequest {
+    /// The workflow's name.
+    pub workflow: String,
+    /// Its inputs, by name.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// How long to wait for the first step, in seconds, while the server works.
+    #[serde(default = "fifty_seconds")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: f64,
+}
+
+/// A run was started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartWorkflowResponse {
+    /// The run's id.
+    pub workflow_id: String,
+    /// The workflow's name.
+    pub workflow_name: String,
+    /// How the run stands.
+    pub status: LoopStatus,
+    /// Its state, flattened.
+    pub state: Value,
+    /// What to do first; null when there is nothing to do now.
+    pub step: Option<AgentStep>,
+    /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
+    pub wake_at: Option<String>,
+    /// What the run gave; null while it is not over.
+    pub output: Value,
+    /// Why it failed; null when it did not.
+    pub error: Option<String>,
+}
+
+/// Asks for the next step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetNextStepRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// The task of a sub-agent; absent for the agent that drives the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// The context of a sub-agent; its `task_id` counts where `task_id` itself is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_agent_context: Option<Map<String, Value>>,
+    /// How long to wait, in seconds: while the server works, and, when this is given, also for
+    /// sub-agents to end or for a task's turn. Absent: 50 while the server works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: Option<f64>,
+    /// Where a long list of tasks goes on: `next_task` of the step before.
+    #[serde(default)]
+    pub first_task: u64,
+    /// How many tasks to list at most. Absent: as many of a step as fit into an answer, which is
+    /// nearly always every one, and 100 open ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_tasks: Option<u64>,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// it did what was asked
+    #[default]
+    Success,
+    /// it could not be done
+    Failed,
+    /// it did not end in the time it may take
+    TimedOut,
+    /// the person did not want to answer
+    Declined,
+}
+
+/// Submits what came of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitStepResultRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// The step's `id`.
+    pub step_id: String,
+    /// What the step gave, in the form that its instructions say; absent when there is nothing to
+    /// give.
+    #[serde(default)]
+    pub result: Value,
+    /// How the step ended.
+    #[serde(default)]
+    pub status: StepStatus,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long to wait for the next step, in seconds, while the server works.
+    #[serde(default = "fifty_seconds")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: f64,
+}
+
+/// Submits what came of the first step of a run that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitResultRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// What the step gave.
+    #[serde(default)]
+    pub result: Value,
+    /// How the step ended.
+    #[serde(default)]
+    pub status: StepStatus,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long to wait for the next step, in seconds, while the server works.
+    #[serde(default = "fifty_seconds")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: f64,
+}
+
+/// Reads the state of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetWorkflowStateRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// Paths to read, such as `files` or `config.retries`; absent for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<String>>,
+}
+
+/// The state of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GetWorkflowStateResponse {
+    /// The run's id.
+    pub workflow_id: String,
+    /// The values by field, computed ones among them; by path where paths were asked for, null for
+    /// one that is not set.
+    pub state: Map<String, Value>,
+}
+
+/// How a change combines with what is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateOperation {
+    /// replaces it
+    #[default]
+    Set,
+    /// adds to the end of a list
+    Append,
+    /// adds to a number
+    Increment,
+    /// merges into a map
+    Merge,
+}
+
+/// One change of state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateUpdate {
+    /// Where: `raw.count`, `state.version`; without a tier it is `raw`.
+    pub path: String,
+    /// How.
+    #[serde(default)]
+    pub operation: StateOperation,
+    /// What; absent to increment by one.
+    #[serde(default)]
+    pub value: Value,
+}
+
+/// Changes the state of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateWorkflowStateRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// The changes: all are made, or none.
+    #[schemars(length(min = 1))]
+    pub updates: Vec<StateUpdate>,
+}
+
+/// The state of a run was changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateWorkflowStateResponse {
+    /// Whether the changes were made.
+    pub success: bool,
+    /// The run's id.
+    pub workflow_id: String,
+    /// Computed fields that changed because of it, by name.
+    pub computed: Map<String, Value>,
+}
+
+/// Marks the place where a run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointWorkflowRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// The step the agent is at; absent for the one that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+    /// Why, for whoever goes on.
+    pub reason: String,
+}
+
+/// A place in a run that somebody wants to be able to come back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkflowCheckpoint {
+    /// Its name: the run's id and the number of the event.
+    pub checkpoint_id: String,
+    /// The step the agent was at; null when it did not say and none waited.
+    pub step_id: Option<String>,
+    /// When, in ISO 8601.
+    pub timestamp: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The place where a run is was marked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointWorkflowResponse {
+    /// Whether it was.
+    pub success: bool,
+    /// The run's id.
+    pub workflow_id: String,
+    /// The checkpoint's name.
+    pub checkpoint_id: String,
+    /// Where the run is kept.
+    pub state_path: String,
+    /// What to call to go on, in this conversation or another.
+    pub resume_with: String,
+    /// The checkpoint.
+    pub checkpoint: WorkflowCheckpoint,
+}
+
+/// Goes on with a run: one that failed tries again, one that waits says what for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeWorkflowRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// How long to wait for the next step, in seconds, while the server works.
+    #[serde(default = "fifty_seconds")]
+    #[schemars(range(min = 0.0, max = 7200.0))]
+    pub wait_seconds: f64,
+}
+
+/// A run goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResumeWorkflowResponse {
+    /// The run's id.
+    pub workflow_id: String,
+    /// The workflow's name.
+    pub workflow_name: String,
+    /// How the run stands.
+    pub status: LoopStatus,
+    /// Its state, flattened.
+    pub state: Value,
+    /// The last checkpoint; null when there is none.
+    pub last_checkpoint: Option<WorkflowCheckpoint>,
+    /// What to do; null when there is nothing to do now.
+    pub step: Option<AgentStep>,
+    /// With `waiting_for_tasks`: tasks that are not over, the first of them.
+    pub open_tasks: Vec<OpenTask>,
+    /// How many tasks are not over.
+    pub open_task_count: u64,
+    /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
+    pub wake_at: Option<String>,
+    /// What the run gave; null while it is not over.
+    pub output: Value,
+    /// Why it failed; null when it did not.
+    pub error: Option<String>,
+}
+
+/// How an agent ends a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompleteStatus {
+    /// it has completed by itself
+    #[default]
+    Success,
+    /// it is given up
+    Failed,
+    /// it is stopped
+    Cancelled,
+}
+
+/// Ends a run, or takes notice that it has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteWorkflowRequest {
+    /// The run's id, or its beginning.
+    pub workflow_id: String,
+    /// How it ends. `success` needs a run that has reached its end.
+    #[serde(default)]
+    pub status: CompleteStatus,
+    /// Why it is given up or stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A run is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompleteWorkflowResponse {
+    /// Whether it completed.
+    pub success: bool,
+    /// The run's id.
+    pub workflow_id: String,
+    /// How it ended.
+    pub status: LoopStatus,
+    /// Its last state, flattened.
+    pub final_state: Value,
+    /// What it gave; null when it did not complete.
+    pub output: Value,
+    /// Why it failed; null when it did not.
+    pub error: Option<String>,
+}
+
+fn fifty_seconds() -> f64 {
+    50.0
+}
+
+tool! {
+    START_WORKFLOW: StartWorkflowRequest => StartWorkflowResponse {
+        name: "start_workflow",
+        title: "Start a workflow and drive it",
+        description: "Starts a workflow that you drive: the server decides what comes next and \
+            does what it can, and hands you one step at a time. Answers the run's workflow_id and \
+            the first step. Do what step.instructions says, submit the result with \
+            submit_step_result, and go on with the step that it answers until status is \
+            completed, failed or cancelled.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        times_itself: true,
+        rules: &[],
+    }
+}
+
+tool! {
+    GET_NEXT_STEP: GetNextStepRequest => NextStepResponse {
+        name: "get_next_step",
+        title: "Next step of a run",
+        description: "Answers the step of a run that waits to be done, or of a sub-agent's task \
+            with task_id; the same one until its result is submitted. step is null with status \
+            waiting_for_tasks while sub-agents work (open_tasks lists what is open), sleeping \
+            until wake_at, running while the server works, waiting for a task whose turn has not \
+            come. Only completed, failed and cancelled end the loop.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: false,
+        idempotent: true,
+        times_itself: true,
+        rules: &[],
+    }
+}
+
+tool! {
+    SUBMIT_STEP_RESULT: SubmitStepResultRequest => NextStepResponse {
+        name: "submit_step_result",
+        title: "Submit the result of a step",
+        description: "Submits what came of a step and answers the next one for whoever did it. \
+            With status failed the workflow's own error handling decides what follows. State is \
+            written by the server. The same step twice is answered as the first time.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: true,
+        times_itself: true,
+        rules: &[],
+    }
+}
+
+tool! {
+    SUBMIT_RESULT: SubmitResultRequest => NextStepResponse {
+        name: "submit_result",
+        title: "Submit the result of the pending step",
+        description: "As submit_step_result, for the first step of the run that waits. Prefer \
+            submit_step_result: it cannot meet another step by mistake.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        times_itself: true,
+        rules: &[],
+    }
+}
+
+tool! {
+    GET_WORKFLOW_STATE: GetWorkflowStateRequest => GetWorkflowStateResponse {
+        name: "get_workflow_state",
+        title: "State of a run",
+        description: "Answers the state of a run as one flat map: computed fields, then written \
+            ones. With paths only those.",
+        toolset: Toolset::Agent,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        times_itself: false,
+        rules: &[],
+    }
+}
+
+tool! {
+    UPDATE_WORKFLOW_STATE: UpdateWorkflowStateRequest => UpdateWorkflowStateResponse {
+        name: "update_workflow_state",
+        title: "Change the state of a run",
+        description: "Changes the state of a run: all updates or none. Computed fields follow and \
+            those that changed are answered. Steps write their results themselves; this is for \
+            what no step says.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        times_itself: false,
+        rules: &[],
+    }
+}
+
+tool! {
+    CHECKPOINT_WORKFLOW: CheckpointWorkflowRequest => CheckpointWorkflowResponse {
+        name: "checkpoint_workflow",
+        title: "Mark the place in a run",
+        description: "Marks where a run is and why, for whoever goes on with it: when your \
+            context is nearly full, call this, tell the person resume_with, and stop. Nothing is \
+            lost without it: every result that was submitted is kept.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        times_itself: false,
+        rules: &[],
+    }
+}
+
+tool! {
+    RESUME_WORKFLOW: ResumeWorkflowRequest => ResumeWorkflowResponse {
+        name: "resume_workflow",
+        title: "Go on with a run",
+        description: "Goes on with a run, also one of an earlier conversation: answers its state, \
+            the last checkpoint and the step that waits. A run that failed tries its failed step \
+            again.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: true,
+        times_itself: true,
+        rules: &[],
+    }
+}
+
+tool! {
+    COMPLETE_WORKFLOW: CompleteWorkflowRequest => CompleteWorkflowResponse {
+        name: "complete_workflow",
+        title: "End a run",
+        description: "Answers the final state of a run that is over. With status cancelled or \
+            failed it ends a run that is not.",
+        toolset: Toolset::Agent,
+        read_only: false,
+        destructive: true,
+        idempotent: true,
+        times_itself: false,
+        rules: &[],
+    }
+}
+
+pub(super) static TOOLS: [&Tool; 10] = [
+    &START_WORKFLOW,
+    &GET_NEXT_STEP,
+    &SUBMIT_STEP_RESULT,
+    &SUBMIT_RESULT,
+    &GET_WORKFLOW_STATUS,
+    &GET_WORKFLOW_STATE,
+    &UPDATE_WORKFLOW_STATE,
+    &CHECKPOINT_WORKFLOW,
+    &RESUME_WORKFLOW,
+    &COMPLETE_WORKFLOW,
+];

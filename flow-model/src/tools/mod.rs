@@ -12,6 +12,7 @@
 //! ```
 
 mod agent;
+mod brief;
 mod check;
 mod debug;
 mod error;
@@ -33,8 +34,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use agent::{GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus};
+pub use agent::{
+    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
+    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
+    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
+    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
+    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
+    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest,
+    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+};
+pub use brief::{AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse};
 pub use check::{Known, check, check_parameters, request};
+pub use debug::{
+    DebugWorkflowRequest, DebugWorkflowResponse, ExplainWorkflowRequest, ExplainWorkflowResponse,
+    GetStateDependenciesRequest, GetStateDependenciesResponse, PlannedStep, SlowTransformation,
+    StateSize, StepVisit, TestTransformationRequest, TestTransformationResponse,
+    TraceTransformationsRequest, TraceTransformationsResponse, TransformationTimes,
+    TransformationTrace, VisitStatus,
+};
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
 pub use flow::{FlowRequest, FlowResponse, ListFormat};
@@ -239,11 +256,12 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 /// Every tool that an MCP server offers: those of [`all`], and those that only agents call.
 pub fn served() -> impl Iterator<Item = &'static Tool> {
-    let lists: [&[&Tool]; 6] = [
+    let lists: [&[&Tool]; 7] = [
         &ALL,
         &flow::TOOLS,
         &library::TOOLS,
         &memory::TOOLS,
+        &brief::TOOLS,
         &agent::TOOLS,
         &debug::TOOLS,
     ];

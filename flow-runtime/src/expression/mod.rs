@@ -56,6 +56,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trial;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -66,6 +67,7 @@ use indexmap::IndexMap;
 
 pub use error::{ErrorKind, EvalError, Limit};
 pub use scope::{Context, Instant, Scope, Variable, View};
+pub use trial::try_transform;
 
 use crate::value::{List, Map, Value};
 use js::Shape;

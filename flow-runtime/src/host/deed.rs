@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
+use super::secrets::{Prepared, foreign};
+use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall};
 use crate::journal::{self, Hash, RunId};
@@ -24,11 +26,29 @@ impl Host {
             action: action.id,
             result: Value::Null,
         };
-        let work = self.deed(run, action, directory, agent_driven);
+        let asked = now();
+        let prepared = match self.prepared(run, action).await {
+            Prepared::Ready(prepared) => prepared,
+            Prepared::Missing => return None,
+            Prepared::Failed(error) => {
+                return Some(Happening::Failed {
+                    action: action.id,
+                    error,
+                    result: Value::Null,
+                });
+            }
+        };
+        // Asking for a secret is not part of the action.
+        let late = now().saturating_sub(asked);
+        let own = matches!(action.what, Deed::Call { .. });
+        let work = async {
+            let happening = self.deed(run, &prepared, directory, agent_driven).await;
+            happening.map(|it| if own { it } else { foreign(it) })
+        };
         let Some(deadline) = action.deadline else {
             return work.await;
         };
-        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        let left = Duration::from_millis((deadline + late).saturating_sub(now()));
         if left.is_zero() {
             return Some(timed_out());
         }
@@ -73,12 +93,27 @@ impl Host {
                     env,
                     directory,
                     started_at: now(),
+                    scrubber: self.inner.vault.scrubber(&run.to_string()),
                 };
                 Some(match shell.run().await {
                     Ended::Exited(result) => Happening::Completed { action: id, result },
                     Ended::NotStarted(failure) => failed(failure),
                 })
             }
+            Deed::Tool {
+                tool,
+                builtin: true,
+                parameters,
+            } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
+                self.in_terminal(terminals, run, action, tool, parameters)
+                    .await
+            }
+            Deed::Environment {
+                session, variables, ..
+            } => Some(match self.environment(action, session, variables).await {
+                Ok(result) => Happening::Completed { action: id, result },
+                Err(error) => failed(error),
+            }),
             Deed::Tool {
                 tool, parameters, ..
             } => {
@@ -191,6 +226,7 @@ impl Host {
             env: &[],
             directory: base.to_owned(),
             started_at: now(),
+            scrubber: self.inner.vault.scrubber(&run.to_string()),
         };
         let failed = |error: Failure| Happening::Failed {
             action: action.id,
@@ -247,9 +283,10 @@ impl Host {
             variables,
             session,
             max_states,
+            execution_timeout,
+            save_on_success,
             depth,
             response,
-            ..
         } = &action.what
         else {
             return failed("this is no call".to_owned(), Value::Null);
@@ -269,6 +306,7 @@ impl Host {
                 variables: variables.clone(),
                 session: session.clone(),
                 max_steps: *max_states,
+                timeout: *execution_timeout,
                 parent: Some((run, *depth)),
                 id: Some(child),
                 agent_driven,
@@ -277,7 +315,7 @@ impl Host {
                 return failed(error.to_string(), Value::Null);
             }
         }
-        let driven = Box::pin(self.drive(child)).await;
+        let driven = Box::pin(self.drive_unmasked(child)).await;
         let report = match driven {
             Ok(report) => report,
             Err(Error::Journal(journal::Error::Held { .. })) => return None,
@@ -289,9 +327,36 @@ impl Host {
         }
         let success = report.status == ReportStatus::Completed;
         let error = report.error.as_ref().map(|error| error.message.clone());
+        let kept = match definition {
+            Some(definition) if success && save_on_success.unwrap_or(true) => {
+                // A definition that cannot be kept has succeeded nevertheless.
+                let kept = self.inner.options.workflows.keep(definition);
+                kept.unwrap_or_default()
+            }
+            Some(_) | None => None,
+        };
         let result = if *response {
+            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
+                ("session_id", session.map_or(Value::Null, Value::text)),
+                (
+                    "workflow_saved",
+                    Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
+                ),
+                (
+                    "saved_workflow_name",
+                    kept.map_or(Value::Null, |kept| Value::text(kept.name)),
+                ),
+                (
+                    "total_elapsed_time",
+                    Value::number(report.elapsed_ms as f64 / 1000.0),
+                ),
+                (
+                    "recursion_depth",
+                    Value::Int(i64::from(report.recursion_depth)),
+                ),
+                ("return_values", report.return_values.unwrap_or_default()),
                 ("workflow_name", Value::text(&report.workflow)),
                 ("workflow_id", Value::text(report.run.to_string())),
                 (

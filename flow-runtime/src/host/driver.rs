@@ -9,10 +9,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::secrets::masked_effect;
+use super::sessions;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+    Action, ActionId, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program, Run,
+    Status,
 };
+use crate::secret;
 use crate::value::Value;
 
 /// Events between two snapshots of a run.
@@ -28,6 +32,8 @@ pub(super) struct Driver {
     pub(super) id: RunId,
     pub(super) run: Run,
     last: u64,
+    /// Whether the list of runs says that it waits.
+    listed_waiting: bool,
     since_snapshot: u64,
     bytes_since_snapshot: usize,
     snapshot_bytes: usize,
@@ -80,6 +86,9 @@ impl Driver {
             last_at = event.at;
             unseen = run.apply(&event)?;
         }
+        if let Some(data) = run.data() {
+            host.learn(&data.start);
+        }
         let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
         let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);
         let directory = Arc::from(directory);
@@ -89,6 +98,7 @@ impl Driver {
             id,
             run,
             last,
+            listed_waiting: loaded.run.status == journal::Status::Waiting,
             since_snapshot: loaded.events.len() as u64,
             bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
@@ -102,14 +112,20 @@ impl Driver {
         })
     }
 
-    /// Begins what the run wants here.
-    pub(super) fn take_over(&mut self) {
+    /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
+    pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
             if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
                 self.act(effect);
             }
         }
+        is_fresh
+    }
+
+    /// Begins what the run wants here.
+    fn take_over(&mut self) {
+        let is_fresh = self.show_unseen();
         for effect in self.run.taken_over(now()) {
             if let Effect::Act(action) = &effect
                 && !is_fresh
@@ -117,8 +133,39 @@ impl Driver {
                 // Another host began it; here it begins now.
                 let (frame, node) = (action.frame, action.node.clone());
                 self.act(Effect::Entered(Place { frame, node }));
+                if sessions::types(&action.what) {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                    continue;
+                }
             }
             self.act(effect);
+        }
+    }
+
+    /// Begins what the run wants and nobody here does.
+    pub(super) fn begin_missing(&mut self) {
+        for effect in self.run.taken_over(now()) {
+            let begun = match &effect {
+                Effect::Act(action) => {
+                    self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
+                }
+                Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
+                Effect::Yield
+                | Effect::Stop(_)
+                | Effect::Entered(_)
+                | Effect::Left { .. }
+                | Effect::Finish(_) => false,
+            };
+            match &effect {
+                // Whoever began it is gone.
+                Effect::Act(action) if !begun && sessions::types(&action.what) => {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                }
+                _ if !begun => self.act(effect),
+                _ => {}
+            }
         }
     }
 
@@ -165,9 +212,20 @@ impl Driver {
             Message::Happened(happening) => self.happen(happening).await,
             Message::Parked(action) => {
                 self.tasks.remove(&action);
-                self.parked.insert(action);
+                // Somebody else may have answered it meanwhile.
+                if self.run.action(action).is_some() {
+                    self.parked.insert(action);
+                }
                 Ok(())
             }
+        }
+    }
+
+    /// Stops doing something whose result came from elsewhere.
+    pub(super) fn give_up(&mut self, action: ActionId) {
+        self.parked.remove(&action);
+        if let Some(task) = self.tasks.remove(&action) {
+            task.abort();
         }
     }
 
@@ -217,6 +275,7 @@ impl Driver {
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
         let at = now().max(self.last_at);
+        let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let effects = self.run.apply(&event)?;
         match self.write(&event, &effects).await {
@@ -233,9 +292,10 @@ impl Driver {
     async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
+        let waits = self.waits_after(&event.what, effects);
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
-            .update(self.update(event, effects));
+            .update(self.update(event.at, waits));
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
             && self.bytes_since_snapshot >= self.snapshot_bytes;
@@ -246,6 +306,7 @@ impl Driver {
         }
         self.last = self.host.journal().submit(append).await?;
         self.last_at = event.at;
+        self.listed_waiting = waits;
         self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
         if snapshot {
             self.bytes_since_snapshot = 0;
@@ -268,13 +329,13 @@ impl Driver {
     }
 
     /// What the list of runs says of this one.
-    fn update(&self, event: &Event, effects: &[Effect]) -> RunUpdate {
-        let update = RunUpdate::at(event.at);
+    fn update(&self, at: u64, waits: bool) -> RunUpdate {
+        let update = RunUpdate::at(at);
         let Some(data) = self.run.data() else {
             return update;
         };
         match data.status {
-            Status::Running if self.waits_after(&event.what, effects) => update
+            Status::Running if waits => update
                 .status(journal::Status::Waiting)
                 .pending(Some(self.pending_names()))
                 .error(None),
@@ -284,10 +345,12 @@ impl Driver {
                 .error(None),
             Status::Completed => update
                 .status(journal::Status::Completed)
-                .output(serde_json::to_vec(&data.output).unwrap_or_default()),
-            Status::Failed => update
-                .status(journal::Status::Failed)
-                .error(data.error.as_ref().map(|error| error.message.clone())),
+                .output(serde_json::to_vec(&secret::mask_value(&data.output)).unwrap_or_default()),
+            Status::Failed => {
+                let error = data.error.as_ref();
+                let error = error.map(|error| secret::mask(&error.message).into_owned());
+                update.status(journal::Status::Failed).error(error)
+            }
             Status::Cancelled => update.status(journal::Status::Cancelled),
         }
     }
@@ -330,14 +393,27 @@ impl Driver {
         names.join(", ")
     }
 
+    /// Whether the list of runs does not say yet that the run waits.
+    pub(super) fn is_unnoticed(&self) -> bool {
+        !self.listed_waiting && self.run.status() == Status::Running
+    }
+
     /// Marks the run as waiting: nothing here can go on.
-    async fn note_waiting(&mut self) -> Result<(), Error> {
+    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
+        }
         let update = RunUpdate::at(now())
             .status(journal::Status::Waiting)
-            .pending(Some(self.pending_names()));
+            .pending(Some(waits_for));
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
-            Ok(_) | Err(journal::Error::Fenced { .. }) => Ok(()),
+            Ok(_) => {
+                self.listed_waiting = true;
+                Ok(())
+            }
+            Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -370,7 +446,7 @@ impl Driver {
         let options = &self.host.inner.options;
         options
             .watch
-            .effect(self.id, self.run.program().graph(), &effect);
+            .effect(self.id, self.run.program().graph(), &masked_effect(&effect));
         match effect {
             Effect::Act(action) if self.run.is_agent_driven() && action.what.is_for_agent() => {
                 self.parked.insert(action.id);
@@ -438,12 +514,16 @@ impl Driver {
                 final_state: None,
                 last_node: None,
                 states_executed: 0,
+                session: None,
+                recursion_depth: 0,
+                return_values: None,
                 output: Value::Null,
                 state: Value::Null,
                 variables: Value::Null,
                 error: None,
                 elapsed_ms: 0,
                 pending: Vec::new(),
+                missing_secrets: Vec::new(),
             };
         };
         let pending = self
@@ -454,10 +534,19 @@ impl Driver {
                 Effect::Act(action) => Some(action),
                 _ => None,
             });
-        let final_state = match (graph.form, data.status) {
-            (flow_model::graph::Form::Steps, Status::Completed) => Some("completed".to_owned()),
+        let failed = data.error.as_ref().map(|error| error.kind);
+        let final_state = match (graph.form, data.status, failed) {
+            (_, Status::Failed, Some(FailureKind::Arguments)) => {
+                Some("validation_failed".to_owned())
+            }
+            (_, Status::Failed, Some(FailureKind::ReturnValues)) => {
+                Some("return_validation_failed".to_owned())
+            }
+            (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let latest = data.variables.get("session_id").and_then(Value::as_str);
+        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -470,12 +559,16 @@ impl Driver {
             final_state,
             last_node: data.last_node.clone(),
             states_executed: data.steps,
+            session: session.map(str::to_owned),
+            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
             variables: Value::map(data.variables.iter().map(|(k, v)| (k.as_ref(), v.clone()))),
             error: data.error.clone(),
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
+            missing_secrets: self.host.inner.vault.missing(self.id),
         }
     }
 }

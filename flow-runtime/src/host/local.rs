@@ -1,6 +1,6 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,13 +10,18 @@ use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::secrets::{Vault, foreign, masked_effect};
+use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
-use crate::input::InputFault;
+use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start,
+    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
+    Start, Status,
 };
+use crate::secret::{self, Reference};
+use crate::terminal::Terminals;
 use crate::value::Value;
 
 /// Why a host cannot do what was asked.
@@ -54,12 +59,20 @@ pub struct Report {
     pub workflow: String,
     /// How it stands.
     pub status: ReportStatus,
-    /// The last state, or `completed` for a steps workflow.
+    /// The last state, or `completed` for a steps workflow; `validation_failed` when arguments were
+    /// missing, `return_validation_failed` when return values were.
     pub final_state: Option<String>,
     /// The step or state of the workflow's own body that it is at, or was last.
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
+    /// The terminal session it was given, or else used last.
+    pub session: Option<String>,
+    /// How many levels of calls lay below it.
+    pub recursion_depth: u32,
+    /// The environment variables that it was to set and that are set, by name; `None` when they
+    /// were not looked up.
+    pub return_values: Option<Value>,
     /// What it gave.
     pub output: Value,
     /// The flattened state.
@@ -72,6 +85,8 @@ pub struct Report {
     pub elapsed_ms: u64,
     /// What it waits for.
     pub pending: Vec<Action>,
+    /// Secret inputs that it needs and that nobody here knows.
+    pub missing_secrets: Vec<String>,
 }
 
 /// How a run stands.
@@ -107,6 +122,8 @@ pub struct HostOptions {
     pub watch: Arc<dyn Watch>,
     /// Where commands run.
     pub directory: PathBuf,
+    /// Where terminal sessions are kept; without it, tools of terminals are asked of `tools`.
+    pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
     /// Makes the evaluator of a graph's expressions.
@@ -127,6 +144,7 @@ impl HostOptions {
             workflows: Arc::new(NoWorkflows),
             watch: Arc::new(NoWatch),
             directory,
+            terminals: None,
             agent: None,
             evaluator,
         }
@@ -169,6 +187,8 @@ pub struct StartOptions {
     pub session: Option<String>,
     /// Executions of nodes allowed.
     pub max_steps: Option<u64>,
+    /// Seconds it may take.
+    pub timeout: Option<f64>,
     /// The run that calls it, and how deep that is.
     pub parent: Option<(RunId, u32)>,
     /// Its id, when the caller has made one.
@@ -186,11 +206,15 @@ pub struct Host {
 pub(super) struct Inner {
     pub(super) options: HostOptions,
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
+    /// The secrets that are known here.
+    pub(super) vault: Vault,
     /// Runs whose last event was recorded here, before they were driven.
     fresh: Mutex<HashSet<RunId>>,
     /// Runs driven in the background.
     pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
+    /// Terminal sessions that runs have opened.
+    pub(super) opened: OpenedSessions,
 }
 
 impl Host {
@@ -201,9 +225,11 @@ impl Host {
             inner: Arc::new(Inner {
                 options,
                 programs: Mutex::default(),
+                vault: Vault::default(),
                 fresh: Mutex::default(),
                 background: Background::default(),
                 stop: watch::Sender::new(false),
+                opened: OpenedSessions::default(),
             }),
         }
     }
@@ -263,7 +289,6 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete(graph, inputs)?;
         let hash = self.put(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -279,7 +304,6 @@ impl Host {
         inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
-        let inputs = complete(graph, inputs)?;
         let hash = self.adopt(graph)?;
         self.begin(graph, hash, inputs, options).await
     }
@@ -308,19 +332,24 @@ impl Host {
         &self,
         graph: &Graph,
         hash: Hash,
-        inputs: Value,
+        inputs: &Value,
         options: StartOptions,
     ) -> Result<RunId, Error> {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
+        let called = options.parent.is_some();
+        let (given, variables) = filled(graph, inputs, &options.variables);
+        let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
             inputs,
-            variables: options.variables,
+            variables,
             env: Value::Null,
             session: options.session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
+            timeout: options.timeout,
+            secrets,
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
         });
@@ -330,7 +359,7 @@ impl Host {
         }
         let event = Event {
             at,
-            what: happening,
+            what: self.scrubbed(id, happening),
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
@@ -349,6 +378,11 @@ impl Host {
     ///
     /// When another process drives it, and those of the journal.
     pub async fn drive(&self, run: RunId) -> Result<Report, Error> {
+        self.drive_unmasked(run).await.map(Report::masked)
+    }
+
+    /// The same, with the placeholders of secrets: for a run that called this one.
+    pub(super) async fn drive_unmasked(&self, run: RunId) -> Result<Report, Error> {
         let lock = self.journal().lock(run)?;
         for orphan in self.journal().orphans(run)? {
             end_group(&orphan.group).await;
@@ -357,6 +391,10 @@ impl Host {
         let mut driver = Driver::open(self.clone(), run)?;
         let report = driver.drive().await;
         driver.stop_all().await;
+        // A failed run may be tried again.
+        let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
+        self.inner.vault.forget(&run.to_string(), is_over);
+        self.release_sessions(run, driver.run.status()).await;
         drop(lock);
         report
     }
@@ -368,6 +406,7 @@ impl Host {
     ///
     /// When it does not fit the run, and those of the journal.
     pub async fn record(&self, run: RunId, happening: Happening) -> Result<(), Error> {
+        let happening = foreign(happening);
         // Another host may write between reading and writing; the fence tells, and we look again.
         loop {
             let mut driver = Driver::open(self.clone(), run)?;
@@ -381,6 +420,7 @@ impl Host {
         self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
+            self.release_sessions(run, Status::Cancelled).await;
         }
         Ok(())
     }
@@ -414,7 +454,7 @@ impl Host {
             let event: Event = serde_json::from_slice(&event.body)
                 .map_err(|error| Error::Unreadable(error.to_string()))?;
             let effects = replayed.apply(&event)?.into_iter();
-            history.extend(effects.map(|effect| (event.at, effect)));
+            history.extend(effects.map(|effect| (event.at, masked_effect(&effect))));
         }
         Ok(history)
     }
@@ -426,7 +466,49 @@ impl Host {
     /// Those of the journal.
     pub fn report(&self, run: RunId) -> Result<Report, Error> {
         let driver = Driver::open(self.clone(), run)?;
-        Ok(driver.report(None))
+        Ok(driver.report(None).masked())
+    }
+
+    /// Inputs that fit, with placeholders for the secrets among them, and where those come from.
+    /// A run that another one calls may be handed placeholders.
+    fn accepted(
+        &self,
+        graph: &Graph,
+        inputs: &Value,
+        called: bool,
+        run: &str,
+    ) -> Result<(Value, BTreeMap<String, Reference>), Error> {
+        let given = if called {
+            self.known_value(inputs)
+        } else {
+            secret::foreign_value(inputs)
+        };
+        let accepted = input::accept(graph.inputs.as_deref(), &given).map_err(Error::Inputs)?;
+        let mut secrets = BTreeMap::new();
+        let mut hidden: Vec<(&str, Value)> = Vec::new();
+        for (name, value, reference) in &accepted.secrets {
+            // What a caller handed on stays the caller's, known here or not.
+            let inherited = match called {
+                true if secret::concerns(value) => Some(value.clone()),
+                true => self.inner.vault.placeholder(value),
+                false => None,
+            };
+            let stands = inherited.unwrap_or_else(|| {
+                let by_hand = *reference == Reference::Hand;
+                self.inner.vault.keep(run, name, value, by_hand);
+                secrets.insert(name.clone(), reference.clone());
+                secret::placeholder(run, name)
+            });
+            hidden.push((name, Value::text(stands)));
+        }
+        let inputs = match &accepted.inputs {
+            Value::Map(map) => Value::map(map.0.iter().map(|(name, value)| {
+                let stands = hidden.iter().find(|(hidden, _)| **name == **hidden);
+                (name, stands.map_or(value, |(_, stands)| stands).clone())
+            })),
+            other => other.clone(),
+        };
+        Ok((inputs, secrets))
     }
 
     pub(super) fn program(&self, hash: Hash) -> Result<Arc<Program>, Error> {
@@ -448,24 +530,35 @@ impl Host {
     }
 }
 
-/// The inputs of a run with their defaults.
+/// Inputs and variables: a variable that is named like a declared input is that input, unless the
+/// input is given too.
+fn filled(graph: &Graph, inputs: &Value, variables: &Value) -> (Value, Value) {
+    let (Some(fields), Value::Map(all)) = (graph.inputs.as_deref(), variables) else {
+        return (inputs.clone(), variables.clone());
+    };
+    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
+    let mut given = match inputs {
+        Value::Map(given) => given.0.clone(),
+        _ => indexmap::IndexMap::new(),
+    };
+    let mut rest = Vec::new();
+    for (name, value) in &all.0 {
+        match is_input(name) {
+            true => drop(given.entry(name.clone()).or_insert_with(|| value.clone())),
+            false => rest.push((name.clone(), value.clone())),
+        }
+    }
+    (Value::map(given), Value::map(rest))
+}
+
+/// The inputs of a run with their defaults; secrets among them are masked.
 ///
 /// # Errors
 ///
 /// [`Error::Inputs`] with every input that does not fit.
 pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
-    let given: Vec<(&str, Value)> = match inputs {
-        Value::Map(map) => map
-            .0
-            .iter()
-            .map(|(name, value)| (name.as_ref(), value.clone()))
-            .collect(),
-        _ => Vec::new(),
-    };
-    match &graph.inputs {
-        None => Ok(Value::map(given)),
-        Some(fields) => crate::input::complete(fields, &given).map_err(Error::Inputs),
-    }
+    let accepted = input::accept(graph.inputs.as_deref(), inputs).map_err(Error::Inputs)?;
+    Ok(accepted.shown())
 }
 
 pub(super) fn now() -> u64 {

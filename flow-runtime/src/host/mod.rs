@@ -1,25 +1,36 @@
 //! Hosts: they do what runs want and record what happened.
 
+pub mod agent;
 mod background;
 mod called;
 mod deed;
 mod driver;
 mod local;
+mod memory;
+pub mod mcp;
 mod people;
+mod secrets;
+mod sessions;
 mod shell;
+mod terminals;
 mod tools;
 mod traces;
+mod visits;
 
 use std::future::Future;
 use std::pin::Pin;
 
 use flow_model::graph::{Graph, PromptKind};
 
+pub use agent::Agents;
 pub use background::Driven;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
+pub use memory::Memory;
 pub use people::{Answers, BadAnswers, Nobody};
+pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
+pub use visits::{Visit, Visited};
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};
@@ -43,12 +54,38 @@ pub trait Workflows: Send + Sync {
     ///
     /// What is wrong with it.
     fn compile(&self, definition: &Value) -> Result<Graph, String>;
+
+    /// Keeps a definition that was given whole and has succeeded, for reuse. `None` when nothing is
+    /// kept here.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be kept.
+    fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
+        let _ = definition;
+        Ok(None)
+    }
+}
+
+/// A definition that can be found by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The name.
+    pub name: String,
+    /// Whether it was kept just now, and not known before.
+    pub is_new: bool,
 }
 
 /// Answers what runs ask of people.
 pub trait People: Send + Sync {
     /// Asks, and waits for the answer if somebody is there to give one.
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer>;
+
+    /// Asks for a secret that a step needs, without showing it. `None` when nobody is there: the
+    /// run waits until somebody goes on with it who has the secret.
+    fn secret<'a>(&'a self, _wanted: SecretWanted<'a>) -> Boxed<'a, Option<String>> {
+        Box::pin(async { None })
+    }
 }
 
 /// Something asked of a person.

@@ -14,10 +14,13 @@ use tokio::time::Instant;
 use super::Watch;
 use crate::journal::{Journal, ProcessGroup, RunId, Stream};
 use crate::run::{Failure, FailureKind};
+use crate::secret::{Scrubbed, Scrubber};
 use crate::value::Value;
 
 /// Bytes of a stream that a result holds; the log has more.
 const MAX_RESULT: usize = 1 << 20;
+/// Bytes of a command that an environment variable holds with certainty.
+const LONGEST_VARIABLE: usize = 96 * 1024;
 /// How long a group may take to end by itself when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -32,6 +35,8 @@ pub(super) struct Shell<'a> {
     pub(super) env: &'a [(String, String)],
     pub(super) directory: PathBuf,
     pub(super) started_at: u64,
+    /// What must not be seen in what the command says.
+    pub(super) scrubber: Arc<Scrubber>,
 }
 
 /// How a command ended.
@@ -83,14 +88,28 @@ impl Shell<'_> {
     pub(super) async fn run(self) -> Ended {
         // The first line of its input lets the command go on. If the host dies before the group
         // is recorded, that line never comes and nothing runs.
-        let gate = r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND" </dev/null"#;
+        let is_long = self.command.len() > LONGEST_VARIABLE;
+        let gate = if is_long {
+            // No variable holds it; it follows the first line.
+            r#"read -r _ && script=$(/bin/cat; printf .) && eval "${script%.}" </dev/null"#
+        } else {
+            r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND" </dev/null"#
+        };
         let shell = "/bin/sh";
         let began = Instant::now();
-        let spawned = Command::new(shell)
-            .arg("-c")
-            .arg(gate)
-            .env("FLOW_SHELL", shell)
-            .env("FLOW_COMMAND", self.command)
+        let mut command = Command::new(shell);
+        command.arg("-c").arg(gate);
+        // A step has the secrets that it names, and no others.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FLOW_SECRET_") {
+                command.env_remove(name);
+            }
+        }
+        if !is_long {
+            command.env("FLOW_SHELL", shell);
+            command.env("FLOW_COMMAND", self.command);
+        }
+        let spawned = command
             .env("FLOW_STEP_KEY", self.key)
             .env("FLOW_RUN_ID", self.run.to_string())
             .envs(self.env.iter().map(|(name, value)| (name, value)))
@@ -130,6 +149,9 @@ impl Shell<'_> {
         if let Some(mut gate) = child.stdin.take() {
             // A command that is gone already says so by its exit code.
             let _ = gate.write_all(b"\n").await;
+            if is_long {
+                let _ = gate.write_all(self.command.as_bytes()).await;
+            }
         }
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
@@ -170,22 +192,66 @@ impl Shell<'_> {
         let Some(mut from) = from else {
             return captured;
         };
-        let mut kept: Vec<u8> = Vec::new();
+        let mut kept = Kept::default();
+        let mut shown = Vec::new();
+        let mut stream_scrubber = self.scrubber.stream();
         let mut buffer = vec![0; 64 * 1024];
-        while let Ok(count) = from.read(&mut buffer).await {
+        loop {
+            let count = from.read(&mut buffer).await.unwrap_or(0);
+            let give = |piece: Scrubbed<'_>| match piece {
+                Scrubbed::Bytes(bytes) => {
+                    shown.extend_from_slice(bytes);
+                    kept.add(bytes);
+                }
+                Scrubbed::Secret(pattern) => {
+                    shown.extend_from_slice(pattern.mask.as_bytes());
+                    // Scrubbed with the rest of the result, unless it does not fit.
+                    kept.add_whole(pattern.value.as_bytes());
+                }
+            };
+            if count > 0 {
+                stream_scrubber.push(&buffer[..count], give);
+            } else {
+                stream_scrubber.end(give);
+            }
+            if !shown.is_empty() {
+                self.watch.output(self.run, self.step, &shown);
+                // A log that cannot be written does not stop the command; the run's events would.
+                let _ = self.journal.log(self.run, self.key, stream, &shown).await;
+                shown.clear();
+            }
             if count == 0 {
                 break;
             }
-            let bytes = &buffer[..count];
-            self.watch.output(self.run, self.step, bytes);
-            // A log that cannot be written does not stop the command; the run's events would.
-            let _ = self.journal.log(self.run, self.key, stream, bytes).await;
-            let room = MAX_RESULT.saturating_sub(kept.len());
-            kept.extend_from_slice(&bytes[..count.min(room)]);
-            captured.dropped += count.saturating_sub(room);
         }
-        captured.text = String::from_utf8_lossy(&kept).into_owned();
+        captured.text = String::from_utf8_lossy(&kept.bytes).into_owned();
+        captured.dropped = kept.dropped;
         captured
+    }
+}
+
+/// What of a stream the result holds.
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    dropped: usize,
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = MAX_RESULT.saturating_sub(self.bytes.len());
+        let (fits, rest) = bytes.split_at(bytes.len().min(room));
+        self.bytes.extend_from_slice(fits);
+        self.dropped += rest.len();
+    }
+
+    /// Adds all of it or nothing.
+    fn add_whole(&mut self, bytes: &[u8]) {
+        if self.bytes.len() + bytes.len() <= MAX_RESULT {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            self.dropped += bytes.len();
+        }
     }
 }
 

@@ -138,7 +138,7 @@ impl Host {
             replayed.apply_watched(&event, &mut tracer)?;
         }
         let fields = tracer.fields.into_iter();
-        Ok(Traces {
+        let traces = Traces {
             traces: tracer.traces.into(),
             left_out: tracer.left_out,
             fields: fields
@@ -148,6 +148,7 @@ impl Host {
                     total,
                 })
                 .collect(),
-        })
+        };
+        Ok(traces.masked())
     }
 }

@@ -19,6 +19,7 @@
 mod append;
 mod body;
 mod error;
+mod fault;
 mod id;
 mod lock;
 mod log;

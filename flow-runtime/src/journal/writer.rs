@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::Error;
+use super::fault::{self, Moment};
 use super::receipt::{Answer, Receipt, receipt};
 use super::store::Store;
 
@@ -152,7 +153,9 @@ impl Desk {
         while let Ok(first) = jobs.recv() {
             let mut group = vec![(first, None)];
             group.extend(jobs.try_iter().take(GROUP - 1).map(|job| (job, None)));
+            fault::reached(Moment::BeforeCommit);
             let failure = self.commit(&mut group).err();
+            fault::reached(Moment::AfterCommit);
             for (job, own) in group {
                 job.answer(own.or_else(|| failure.clone()));
             }

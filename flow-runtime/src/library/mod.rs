@@ -48,6 +48,7 @@ pub use catalogue::{Catalogue, Fault, Workflow};
 pub use error::Error;
 pub use file_loader::FileLoader;
 pub use original::{Import, Original};
+pub(crate) use project::root_around;
 pub use project::{Project, user_directory};
 pub use read::{Bytes, read};
 pub use role::Role;

@@ -73,6 +73,14 @@ pub(crate) fn workflows(root: &Path) -> PathBuf {
     root.join(MARK).join("workflows")
 }
 
+/// The root of the project or repository around a directory, else the directory.
+pub(crate) fn root_around(directory: &Path) -> &Path {
+    let mut above = directory.ancestors();
+    above
+        .find(|outer| is_root(outer))
+        .unwrap_or_else(|| future_root(directory))
+}
+
 /// What would become a project if a directory without one stored something: the repository around
 /// it, else itself.
 pub(crate) fn future_root(directory: &Path) -> &Path {

@@ -1,7 +1,10 @@
 //! What happened to a run. The state of a run is the fold of its events.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::secret::Reference;
 use crate::value::Value;
 
 /// Something that happened, and when.
@@ -120,6 +123,12 @@ pub struct Start {
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// Seconds the run may take, when the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// Where the values of secret inputs come from; the inputs have placeholders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Reference>,
     /// The directory its commands run in, wherever it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -177,6 +186,10 @@ pub enum FailureKind {
     Refused,
     /// The run was cancelled.
     Cancelled,
+    /// Environment variables that the workflow needs are not set.
+    Arguments,
+    /// Environment variables that the workflow is to set are not set.
+    ReturnValues,
 }
 
 impl Failure {

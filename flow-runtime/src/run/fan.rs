@@ -93,9 +93,7 @@ impl<'r> Machine<'r> {
 
     /// Remembers what a node hands out first in a frame.
     pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if self.data.start.agent_driven
-            && let Some(frame) = self.data.frames.get_mut(&id)
-        {
+        if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.first.entry(index).or_insert(action);
         }
     }
@@ -416,7 +414,9 @@ impl<'r> Machine<'r> {
             self.effects.push(Effect::Stop(action));
         }
         match frame.step.map(|step| step.waits) {
-            Some(Waits::Action(_) | Waits::Judgement { .. }) => self.release(),
+            Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
+                self.release();
+            }
             Some(Waits::Children(children)) => {
                 for child in children.running.into_values() {
                     match child {
@@ -473,6 +473,16 @@ impl<'r> Machine<'r> {
             self.data.ready.push_back(id);
         }
     }
+}
+
+/// What a sub-agent is told of its item: the inputs of its task, or the item as it is where it
+/// does not fit them.
+#[must_use]
+pub fn task_inputs(task: &flow_model::graph::Task, item: &Value) -> Value {
+    bind(task, item).unwrap_or_else(|_| match item {
+        Value::Map(_) => item.clone(),
+        other => Value::map([("item", other.clone())]),
+    })
 }
 
 /// The inputs of a task for one item.

@@ -40,7 +40,7 @@ pub struct Frame {
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
-    /// What each node handed to an agent first; later ones are told apart by their number.
+    /// What each node wanted done first; later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub first: BTreeMap<u16, ActionId>,
 }
@@ -134,6 +134,13 @@ pub enum Waits {
     },
     /// Its children.
     Children(Box<Children>),
+    /// A side of the contract, before the first step or after the last.
+    Environment {
+        /// The action that looks.
+        action: Box<Action>,
+        /// What the run gives when the contract holds.
+        value: Option<Value>,
+    },
 }
 
 /// How a step's action ended.

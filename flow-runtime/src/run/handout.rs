@@ -30,7 +30,7 @@ impl Deed {
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
             | Deed::Judge { .. } => true,
-            Deed::Call { .. } => false,
+            Deed::Call { .. } | Deed::Environment { .. } => false,
         }
     }
 }
@@ -207,7 +207,7 @@ impl Run {
             Waits::Action(action) | Waits::Judgement { action, .. } => {
                 found.steps.push(Handout::Action(action));
             }
-            Waits::Turn(_) => found.goes_on = true,
+            Waits::Turn(_) | Waits::Environment { .. } => found.goes_on = true,
             Waits::Pause { .. } => found.wakes = Some(step.since),
             Waits::Time { seconds, .. } => {
                 let until = step.since + (seconds * 1000.0) as u64;
@@ -251,6 +251,7 @@ impl Run {
             Waits::Action(action)
             | Waits::Judgement { action, .. }
             | Waits::Turn(action)
+            | Waits::Environment { action, .. }
             | Waits::Pause { action, .. } => (action.id == id).then_some(&**action),
             Waits::Children(children) => children.handed.values().find(|item| item.id == id),
             Waits::Time { .. } => None,
@@ -343,6 +344,13 @@ impl Run {
             }
         }
         self.part_of(data, action.frame)
+    }
+
+    /// The part of the run that a fan-out is a step of.
+    #[must_use]
+    pub fn part_of_tasks(&self, tasks: &Tasks<'_>) -> Part {
+        let data = self.data();
+        data.map_or(Part::Main, |data| self.part_of(data, tasks.frame))
     }
 
     /// The name of a task.

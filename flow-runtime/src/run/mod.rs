@@ -6,6 +6,7 @@
 
 mod action;
 mod computed;
+mod contract;
 mod data;
 pub mod effect;
 mod ending;
@@ -16,6 +17,7 @@ pub mod frame;
 mod handout;
 mod machine;
 mod observe;
+mod origin;
 mod settle;
 pub mod state;
 pub mod time;
@@ -33,10 +35,12 @@ pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
+pub use fan::task_inputs;
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
+pub use origin::{Origin, as_written};
 use state::{Change, parse_path};
 pub use view::{Evaluator, Field, View};
 
@@ -218,7 +222,12 @@ impl Run {
         let mut pending: Vec<(ActionId, Effect)> = Vec::new();
         for frame in data.frames.values() {
             match frame.step.as_ref().map(|step| (&step.waits, step.since)) {
-                Some((Waits::Action(action) | Waits::Judgement { action, .. }, _)) => {
+                Some((
+                    Waits::Action(action)
+                    | Waits::Judgement { action, .. }
+                    | Waits::Environment { action, .. },
+                    _,
+                )) => {
                     pending.push((action.id, Effect::Act((**action).clone())));
                 }
                 Some((Waits::Time { timer, seconds }, since)) => {
@@ -267,7 +276,10 @@ impl Run {
                 continue;
             };
             let again = match &action.what {
-                Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => true,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Call { .. }
+                | Deed::Environment { .. } => true,
                 Deed::Prompt { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. }
@@ -521,6 +533,8 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         transformations: 0,
         again: false,
         last_node: None,
+        environment: start.env.clone(),
+        return_values: None,
         deepest: start.depth,
         output: Value::Null,
         error: None,
@@ -536,7 +550,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
 impl Machine<'_> {
     fn event(&mut self, what: &Happening) {
         match what {
-            Happening::Started(_) => self.initialise(),
+            Happening::Started(_) => self.open(),
             Happening::Completed { action, result } => self.completed(*action, result),
             Happening::Failed {
                 action,
@@ -587,6 +601,7 @@ impl Machine<'_> {
     fn answered(&mut self, action: ActionId) -> Option<(frame::FrameId, frame::Step)> {
         self.awaited(action, |waits| match waits {
             Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
+            Waits::Environment { action: asked, .. } => asked.id == action,
             Waits::Children(_) => true,
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
         })
@@ -626,6 +641,13 @@ impl Machine<'_> {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
                 self.item_ended(id, action, Ok(result.clone()));
+                return;
+            }
+            Waits::Environment { action, value } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_found(side, value, result);
+                }
                 return;
             }
             // Not what is answered by a result.
@@ -677,6 +699,12 @@ impl Machine<'_> {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
                 self.item_ended(id, action, Err(failure));
+            }
+            Waits::Environment { action, .. } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_lost(side, &failure);
+                }
             }
             // Not what is answered by a result.
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
@@ -826,7 +854,7 @@ impl Machine<'_> {
             self.data.limit = None;
             // There is no time left to begin again.
             self.data.again = true;
-            let seconds = self.graph.limits.timeout.unwrap_or_default();
+            let seconds = self.limit_seconds().unwrap_or_default();
             let message =
                 format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
             // Failure steps that run out of time do not begin again.
@@ -865,7 +893,11 @@ impl Machine<'_> {
                 again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
                 self.dispatch(id, step.node, again);
             }
-            Waits::Action(_) | Waits::Turn(_) | Waits::Judgement { .. } | Waits::Children(_) => {}
+            Waits::Action(_)
+            | Waits::Turn(_)
+            | Waits::Judgement { .. }
+            | Waits::Environment { .. }
+            | Waits::Children(_) => {}
         }
     }
 
@@ -875,9 +907,13 @@ impl Machine<'_> {
         self.data.error = None;
         // Whoever tries again gives the run its time again.
         self.data.used = 0;
+        self.data.return_values = None;
         if self.data.steps == 0 {
-            // Its initial state could not be made.
-            self.restart();
+            // Its arguments were not set, or its initial state could not be made.
+            match self.data.environment == Value::Null {
+                true => self.open(),
+                false => self.restart(),
+            }
             return;
         }
         let Some(frame) = self.data.frames.get_mut(&ROOT) else {
@@ -896,10 +932,15 @@ impl Machine<'_> {
         self.data.ready.push_back(ROOT);
     }
 
+    /// Seconds the run may take.
+    fn limit_seconds(&self) -> Option<f64> {
+        self.data.start.timeout.or(self.graph.limits.timeout)
+    }
+
     /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited
     /// for.
     fn count_time(&mut self) {
-        let Some(limit) = self.graph.limits.timeout else {
+        let Some(limit) = self.limit_seconds() else {
             return;
         };
         if self.data.status != Status::Running {
@@ -915,7 +956,13 @@ impl Machine<'_> {
                     Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
                 ),
                 Some(Waits::Judgement { .. } | Waits::Children(_)) => true,
-                Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => false,
+                Some(
+                    Waits::Turn(_)
+                    | Waits::Pause { .. }
+                    | Waits::Time { .. }
+                    | Waits::Environment { .. },
+                )
+                | None => false,
             }
         });
         match (self.data.counting_since, waits_for_people) {

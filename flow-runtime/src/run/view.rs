@@ -218,7 +218,7 @@ impl<'a> View<'a> {
                     return Some(value);
                 }
             }
-            "env" => return Some(non_null(&self.data.start.env)),
+            "env" => return Some(non_null(&self.data.environment)),
             "run" => return Some(self.run()),
             "error" if self.error.is_some() => return self.error.cloned(),
             "result" if self.result.is_some() => return self.result.cloned(),

@@ -6,6 +6,9 @@ use flow::Outcome;
 use flow::graph::{Body, Graph, Task};
 
 #[cfg(test)]
+#[allow(dead_code, reason = "the build script makes the definitions")]
+mod random;
+#[cfg(test)]
 mod tests;
 
 /// A definition that was compiled.

@@ -13,6 +13,9 @@ use flow_model::source::Source;
 
 use crate::{ALL, Case};
 
+#[path = "journals.rs"]
+mod journals;
+
 /// The definition as it is interpreted.
 fn interpreted(case: &Case) -> Graph {
     let files = Files::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));

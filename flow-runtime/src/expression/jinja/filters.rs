@@ -569,7 +569,7 @@ fn path_to_key(value: &Jinja) -> Result<String, Error> {
 /// A value as a word of the shell; a list as several words.
 fn sh(value: &Jinja) -> Result<String, Error> {
     let value = from_jinja(value).map_err(fail)?;
-    let words = shell::words(&value).map_err(fail)?;
+    let words = shell::later_words(&value).map_err(fail)?;
     produce(words.len() as u64)?;
     Ok(words)
 }

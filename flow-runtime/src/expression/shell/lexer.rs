@@ -1,7 +1,8 @@
 //! Reads a command as the shell would, and puts values where marks stand.
 
 use super::super::error::{ErrorKind, EvalError};
-use super::{Held, marked, texts, word};
+use super::{Held, marked, texts, with_secrets, word};
+use crate::secret;
 
 /// Composes a command from its text and the values its marks stand for.
 pub(super) fn compose(text: &str, held: &[Held]) -> Result<String, EvalError> {
@@ -109,6 +110,18 @@ fn misplaced(place: &str, help: &str) -> EvalError {
         ErrorKind::Place,
         format!("a value cannot stand {place}; {help}"),
     )
+}
+
+/// A text with a backslash before each of these letters.
+fn escaped(text: &str, letters: &[char]) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letters.contains(&letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
 }
 
 fn harmless(text: &str) -> bool {
@@ -530,6 +543,12 @@ impl<'a> Lexer<'a> {
                 "put the substitution in a variable first",
             ));
         }
+        if document.quoted && secret::concerns(&text) {
+            return Err(misplaced(
+                "in a here-document that is taken as it is when it is a secret",
+                "write the delimiter without quotes",
+            ));
+        }
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
                 self.out.push('\n');
@@ -547,13 +566,7 @@ impl<'a> Lexer<'a> {
                 self.out.push_str(line);
                 continue;
             }
-            let mut encoded = String::with_capacity(line.len());
-            for letter in line.chars() {
-                if matches!(letter, '\\' | '$' | '`') {
-                    encoded.push('\\');
-                }
-                encoded.push(letter);
-            }
+            let encoded = with_secrets(line, ("", ""), |text| escaped(text, &['\\', '$', '`']))?;
             let head = document.stripped(&self.out[begun..]);
             let first_letter = head.chars().chain(encoded.chars()).next();
             let alike = first_letter == document.delimiter.chars().next();
@@ -625,19 +638,19 @@ impl<'a> Lexer<'a> {
                     }
                     let before = if first { before } else { Some(' ') };
                     let after = if number == last { next } else { Some(' ') };
-                    encoded.push_str(&word(text, before, after));
+                    encoded.push_str(&word(text, before, after)?);
                 }
                 self.fresh &= texts.is_empty();
             }
             Place::Double => {
-                for letter in texts.join(" ").chars() {
-                    if matches!(letter, '\\' | '"' | '$' | '`') {
-                        encoded.push('\\');
-                    }
-                    encoded.push(letter);
-                }
+                encoded = with_secrets(&texts.join(" "), ("", ""), |text| {
+                    escaped(text, &['\\', '"', '$', '`'])
+                })?;
             }
-            Place::Single => encoded.push_str(&texts.join(" ").replace('\'', r"'\''")),
+            Place::Single => {
+                let text = |text: &str| text.replace('\'', r"'\''");
+                encoded = with_secrets(&texts.join(" "), ("'\"", "\"'"), text)?;
+            }
             Place::Number => {
                 let text = texts.join(" ");
                 let digits = text.strip_prefix('-').unwrap_or(&text);

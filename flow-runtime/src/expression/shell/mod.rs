@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use super::error::{ErrorKind, EvalError};
 use super::text;
+use crate::secret::{self, Piece};
 use crate::value::Value;
 
 /// A value that waits for its place.
@@ -69,6 +70,7 @@ pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError
             break;
         };
         match held.get(index) {
+            Some(Held::Raw(raw)) if secret::concerns(raw) => return Err(secret_in_code()),
             Some(Held::Raw(raw)) => text.push_str(raw),
             _ => text.push_str(&rest[..length]),
         }
@@ -81,8 +83,69 @@ pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError
 /// A value as words of the shell: a list as several, anything else as one.
 pub(super) fn words(value: &Value) -> Result<String, EvalError> {
     let texts = texts(value)?;
-    let words: Vec<String> = texts.iter().map(|text| word(text, None, None)).collect();
-    Ok(words.join(" "))
+    let words: Result<Vec<String>, _> = texts.iter().map(|text| word(text, None, None)).collect();
+    Ok(words?.join(" "))
+}
+
+/// The same for a shell that reads the words later: a secret stands there quoted.
+pub(super) fn later_words(value: &Value) -> Result<String, EvalError> {
+    let one = |text: &String| {
+        if !secret::concerns(text) {
+            return word(text, None, None);
+        }
+        let mut quoted = String::new();
+        for piece in secret::pieces(text) {
+            match piece {
+                Piece::Text(text) => quoted.push_str(&single(text)),
+                Piece::Secret(place) => {
+                    let later = secret::quoted(place);
+                    quoted.push_str(&later.ok_or_else(secret_in_code)?);
+                }
+                Piece::Broken => return Err(broken_secret()),
+            }
+        }
+        Ok(quoted)
+    };
+    let words: Result<Vec<String>, _> = texts(value)?.iter().map(one).collect();
+    Ok(words?.join(" "))
+}
+
+/// A text that has secrets in it, for a place: ordinary text through `text`, and each secret as the
+/// parameter that will hold it, between what the place demands around it.
+fn with_secrets(
+    value: &str,
+    around: (&str, &str),
+    text: impl Fn(&str) -> String,
+) -> Result<String, EvalError> {
+    let mut encoded = String::new();
+    for piece in secret::pieces(value) {
+        match piece {
+            Piece::Text(piece) => encoded.push_str(&text(piece)),
+            Piece::Secret(place) => {
+                encoded.push_str(around.0);
+                encoded.push_str("${");
+                encoded.push_str(place.text);
+                encoded.push('}');
+                encoded.push_str(around.1);
+            }
+            Piece::Broken => return Err(broken_secret()),
+        }
+    }
+    Ok(encoded)
+}
+
+fn broken_secret() -> EvalError {
+    EvalError::new(
+        ErrorKind::Place,
+        "an expression has changed a secret, which can only be passed on as it is",
+    )
+}
+
+fn secret_in_code() -> EvalError {
+    EvalError::new(
+        ErrorKind::Place,
+        "a secret cannot be part of the code of a command; use it as a value",
+    )
 }
 
 /// A value as text; a list as its texts with spaces between.
@@ -116,7 +179,10 @@ fn texts(value: &Value) -> Result<Vec<String>, EvalError> {
 /// A text as one bare word between two characters.
 ///
 /// Harmless words stay plain, so that commands read as a person would write them.
-fn word(text: &str, before: Option<char>, after: Option<char>) -> String {
+fn word(text: &str, before: Option<char>, after: Option<char>) -> Result<String, EvalError> {
+    if secret::concerns(text) {
+        return with_secrets(text, ("\"", "\""), single);
+    }
     let harmless = |letter: char| {
         letter.is_ascii_alphanumeric()
             || matches!(letter, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+')
@@ -138,7 +204,7 @@ fn word(text: &str, before: Option<char>, after: Option<char>) -> String {
         && apart
         && before != Some('~')
         && !RESERVED.contains(&text);
-    if plain { text.to_owned() } else { single(text) }
+    Ok(if plain { text.to_owned() } else { single(text) })
 }
 
 /// Words that are grammar where a command may begin.

@@ -1,0 +1,63 @@
+//! Typing that is not shown.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::exit::Usage;
+
+/// What the key that interrupts types while typing is hidden: the terminal is put back first.
+pub(crate) const INTERRUPT: char = '\u{3}';
+
+/// The terminal shows nothing of what is typed until this is dropped.
+pub(crate) struct Hidden {
+    before: Option<Termios>,
+}
+
+impl Hidden {
+    pub(crate) fn begin() -> Self {
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut quiet = before.clone();
+            quiet.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
+            // A terminal that cannot be made quiet is still one that can be typed at.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
+        }
+        Hidden { before }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+/// Whether somebody is at a terminal.
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for a line that is not shown.
+pub(crate) fn ask(question: &str) -> Result<String> {
+    let mut line = String::new();
+    {
+        let _hidden = Hidden::begin();
+        write!(io::stderr(), "{question}").context("the question cannot be shown")?;
+        let read = io::stdin().lock().read_line(&mut line);
+        read.context("the secret cannot be read")?;
+    }
+    // The line break was typed unseen as well.
+    let _ = writeln!(io::stderr());
+    if line.contains(INTERRUPT) {
+        std::process::exit(130);
+    }
+    let line = line.trim_end_matches(['\r', '\n']);
+    if line.is_empty() {
+        return Err(Usage::new("no secret was typed").into());
+    }
+    Ok(line.to_owned())
+}

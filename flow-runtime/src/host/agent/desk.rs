@@ -1,0 +1,773 @@
+//! One run while agents work on it: a task that owns the run, takes requests in their order, and
+//! does what is the server's to do meanwhile.
+//!
+//! A run that waits for its agents holds no lock and nothing goes on for it; it can be put away at
+//! any time. What others write to the run is noticed before every request.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::result::{Meant, meant};
+use super::step::{self, TaskPage};
+use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
+use crate::host::deed::called;
+use crate::host::driver::{Driver, Message, look};
+use crate::host::local::{Error, Host, now};
+use crate::host::shell::end_group;
+use crate::journal::{self, RunId, RunLock};
+use crate::run::{
+    Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Handouts, Happening, Named,
+    NamedTask, Part, Refusal, Status, TaskState, Tasks,
+};
+use crate::value::Value;
+
+/// Open tasks that an answer lists, when nobody says how many.
+const LISTED: usize = 100;
+
+/// What is asked of a desk.
+pub(super) enum Request {
+    /// The next step.
+    Look {
+        what: Look,
+        reply: oneshot::Sender<Result<Answer, AgentError>>,
+    },
+    /// A result; answered with where to look next.
+    Submit {
+        step: Option<String>,
+        submission: Submission,
+        reply: oneshot::Sender<Result<Submitted, AgentError>>,
+    },
+    /// Something that happened to the run.
+    Record {
+        happening: Happening,
+        reply: oneshot::Sender<Result<(), AgentError>>,
+    },
+    /// The workflow that an action calls may be over.
+    Redo(ActionId),
+    /// Reads the run.
+    Read(Box<dyn FnOnce(&Driver) + Send>),
+}
+
+/// Whose next step is asked for, and how patiently.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) task: Option<String>,
+    pub(super) page: TaskPage,
+    /// Milliseconds since 1970 until which a run that goes on by itself is waited for.
+    pub(super) until: u64,
+    /// Whether to wait for others too: for tasks to end, for a turn to begin one.
+    pub(super) for_others: bool,
+}
+
+/// What a desk answers.
+pub(super) enum Answer {
+    /// This.
+    Turn(Box<Turn>),
+    /// The run waits for another one, which it has called: look there.
+    Called(Called),
+}
+
+/// A step of a run that another one has called.
+pub(super) struct Called {
+    pub(super) run: RunId,
+    pub(super) call: ActionId,
+    /// What the names of its steps have before them here.
+    pub(super) name: String,
+    /// The name there, where one was given.
+    pub(super) rest: Option<String>,
+}
+
+/// What became of a result.
+pub(super) enum Submitted {
+    /// It was taken, now or before: look at this task, or at the whole run, for what is next.
+    Taken(Option<String>),
+    /// It is for a run that this one has called.
+    Called(Called),
+}
+
+struct Waiter {
+    what: Look,
+    reply: oneshot::Sender<Result<Answer, AgentError>>,
+}
+
+/// Whether a look has an answer.
+enum Seen {
+    Answer(Answer),
+    /// Something goes on by itself; the answer to give when the time is up.
+    Going(Turn),
+    /// As many tasks of a fan-out are under way as may be.
+    Queued(ActionId, Turn),
+}
+
+/// One run while agents work on it.
+pub(super) struct Desk {
+    driver: Driver,
+    requests: mpsc::UnboundedReceiver<Request>,
+    lock: Option<RunLock>,
+    /// Another process does what the run wants.
+    elsewhere: bool,
+    /// Those that wait for something to happen.
+    waiters: Vec<Waiter>,
+    /// Those that wait for their turn to begin a task, by fan-out.
+    queued: BTreeMap<ActionId, VecDeque<Waiter>>,
+    going: Arc<AtomicBool>,
+}
+
+/// Takes requests for a run.
+#[derive(Clone)]
+pub(super) struct Seat {
+    pub(super) requests: mpsc::UnboundedSender<Request>,
+    /// Whether something goes on there.
+    pub(super) going: Arc<AtomicBool>,
+}
+
+impl Seat {
+    /// Lets the desk go, and returns when it has.
+    pub(super) async fn ended(self) {
+        let Seat { requests, .. } = self;
+        requests.closed().await;
+    }
+}
+
+enum Event {
+    Asked(Option<Request>),
+    Came(Option<Message>),
+    Look,
+    Stop,
+}
+
+impl Desk {
+    /// Opens a run. Must be called within a tokio runtime.
+    pub(super) fn open(host: Host, run: RunId) -> Result<Seat, Error> {
+        let driver = Driver::open(host, run)?;
+        let (asking, requests) = mpsc::unbounded_channel();
+        let going = Arc::new(AtomicBool::new(true));
+        let desk = Desk {
+            driver,
+            requests,
+            lock: None,
+            elsewhere: false,
+            waiters: Vec::new(),
+            queued: BTreeMap::new(),
+            going: Arc::clone(&going),
+        };
+        tokio::spawn(desk.sit());
+        Ok(Seat {
+            requests: asking,
+            going,
+        })
+    }
+
+    async fn sit(mut self) {
+        if let Err(reason) = self.work().await {
+            let waiters = self.waiters.drain(..);
+            let queued = self.queued.values_mut().flat_map(|queue| queue.drain(..));
+            for waiter in waiters.chain(queued) {
+                let _ = waiter.reply.send(Err(AgentError::Broken(reason.clone())));
+            }
+        }
+        self.driver.stop_all().await;
+    }
+
+    async fn work(&mut self) -> Result<(), Arc<Error>> {
+        let mut stop = self.driver.host.inner.stop.subscribe();
+        self.driver.show_unseen();
+        let pending = self.driver.run.taken_over(now());
+        self.act(pending).await?;
+        let mut look = look();
+        let mut open = true;
+        loop {
+            let going = self.driver.is_going();
+            if !going {
+                if self.driver.is_unnoticed() && !self.elsewhere {
+                    self.driver.note_waiting().await?;
+                }
+                self.lock = None;
+            }
+            self.going.store(going, Ordering::Relaxed);
+            let waits = !self.waiters.is_empty() || !self.queued.is_empty();
+            if !open && !going && !waits {
+                return Ok(());
+            }
+            let event = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => Event::Stop,
+                request = self.requests.recv(), if open => Event::Asked(request),
+                message = self.driver.next(), if going => Event::Came(message),
+                _ = look.tick(), if going || waits || self.elsewhere => Event::Look,
+            };
+            match event {
+                Event::Stop => return Ok(self.driver.note_waiting().await?),
+                Event::Asked(None) => open = false,
+                Event::Asked(Some(request)) => self.serve(request).await?,
+                Event::Came(Some(message)) => {
+                    self.driver.take(message).await?;
+                    self.answer().await?;
+                }
+                Event::Came(None) => return Ok(()),
+                Event::Look => {
+                    self.refresh().await?;
+                    self.answer().await?;
+                }
+            }
+        }
+    }
+
+    /// Does what a run wants. What is the server's takes the right to act on the run.
+    async fn act(&mut self, effects: Vec<Effect>) -> Result<(), Error> {
+        let quiet = effects.iter().all(|effect| self.driver.is_quiet(effect));
+        if !quiet && self.lock.is_none() && !self.acquire().await? {
+            self.elsewhere = true;
+            for effect in effects {
+                if self.driver.is_quiet(&effect) {
+                    self.driver.act(effect);
+                }
+            }
+            return Ok(());
+        }
+        effects
+            .into_iter()
+            .for_each(|effect| self.driver.act(effect));
+        Ok(())
+    }
+
+    /// Takes the right to act on the run; whether nobody else has it.
+    async fn acquire(&mut self) -> Result<bool, Error> {
+        let (journal, run) = (self.driver.host.journal().clone(), self.driver.id);
+        let lock = match journal.lock(run) {
+            Ok(lock) => lock,
+            Err(journal::Error::Held { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for orphan in journal.orphans(run)? {
+            end_group(&orphan.group).await;
+            journal.forget_process(run, &orphan.action).await?;
+        }
+        self.lock = Some(lock);
+        Ok(true)
+    }
+
+    /// Takes in what others have written, and what they have left undone.
+    async fn refresh(&mut self) -> Result<(), Error> {
+        let mut effects = Vec::new();
+        self.driver.read_on(|_, effect| effects.push(effect))?;
+        self.act(effects).await?;
+        if self.elsewhere && self.acquire().await? {
+            self.elsewhere = false;
+            self.driver.begin_missing();
+        }
+        Ok(())
+    }
+
+    async fn serve(&mut self, request: Request) -> Result<(), Arc<Error>> {
+        self.refresh().await?;
+        match request {
+            Request::Look { what, reply } => self.look(what, reply).await?,
+            Request::Submit {
+                step,
+                submission,
+                reply,
+            } => {
+                let submitted = self.submit(step.as_deref(), submission).await;
+                self.reply(reply, submitted)?;
+            }
+            Request::Record { happening, reply } => {
+                let recorded = self.record(happening).await;
+                self.reply(reply, recorded.map_err(AgentError::from))?;
+            }
+            Request::Redo(call) => {
+                let action = self.driver.run.action(call).cloned();
+                if let Some(action) = action.filter(|_| self.driver.parked.contains(&call)) {
+                    self.act(vec![Effect::Act(action)]).await?;
+                }
+            }
+            Request::Read(read) => {
+                read(&self.driver);
+                return Ok(());
+            }
+        }
+        self.answer().await
+    }
+
+    /// Gives an answer. A failure of the journal ends the desk as well.
+    fn reply<T>(
+        &self,
+        reply: oneshot::Sender<Result<T, AgentError>>,
+        answer: Result<T, AgentError>,
+    ) -> Result<(), Arc<Error>> {
+        let answer = match answer {
+            Err(AgentError::Host(error @ (Error::Journal(_) | Error::Unreadable(_)))) => {
+                let error = Arc::new(error);
+                let _ = reply.send(Err(AgentError::Broken(Arc::clone(&error))));
+                return Err(error);
+            }
+            answer => answer,
+        };
+        // Nobody may be waiting any more.
+        let _ = reply.send(answer);
+        Ok(())
+    }
+
+    /// Records something and does what follows from it.
+    async fn record(&mut self, happening: Happening) -> Result<(), Error> {
+        loop {
+            match self.driver.append(happening.clone()).await {
+                Ok(effects) => return self.act(effects).await,
+                // Somebody else wrote first: take that in, and look again.
+                Err(Error::Journal(journal::Error::Fenced { .. })) => self.refresh().await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn look(
+        &mut self,
+        what: Look,
+        reply: oneshot::Sender<Result<Answer, AgentError>>,
+    ) -> Result<(), Arc<Error>> {
+        let seen = match self.see(&what).await {
+            Ok(seen) => seen,
+            Err(error) => return self.reply(reply, Err(error)),
+        };
+        let patient = now() < what.until;
+        match seen {
+            Seen::Answer(answer) => {
+                let _ = reply.send(Ok(answer));
+            }
+            Seen::Going(turn) => {
+                // There is no use in waiting for a time that comes later than the answer.
+                let in_time = turn.wakes.is_none_or(|wakes| wakes <= what.until);
+                let by_itself = turn.status != TurnStatus::WaitingForTasks;
+                if patient && in_time && (by_itself || what.for_others) {
+                    self.waiters.push(Waiter { what, reply });
+                } else {
+                    let _ = reply.send(Ok(Answer::Turn(Box::new(turn))));
+                }
+            }
+            Seen::Queued(tasks, turn) => {
+                if patient && what.for_others {
+                    let queue = self.queued.entry(tasks).or_default();
+                    queue.push_back(Waiter { what, reply });
+                } else {
+                    let _ = reply.send(Ok(Answer::Turn(Box::new(turn))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers those that have waited for what has happened.
+    async fn answer(&mut self) -> Result<(), Arc<Error>> {
+        for waiter in std::mem::take(&mut self.waiters) {
+            if !waiter.reply.is_closed() {
+                self.look(waiter.what, waiter.reply).await?;
+            }
+        }
+        let fan_outs: Vec<ActionId> = self.queued.keys().copied().collect();
+        for tasks in fan_outs {
+            // As long as there is room, in the order they came.
+            let mut left = self.queued.get(&tasks).map_or(0, VecDeque::len);
+            while left > 0 && self.has_room(tasks) {
+                left -= 1;
+                let waiter = self.queued.get_mut(&tasks).and_then(VecDeque::pop_front);
+                if let Some(waiter) = waiter.filter(|waiter| !waiter.reply.is_closed()) {
+                    self.look(waiter.what, waiter.reply).await?;
+                }
+            }
+            if self.queued.get(&tasks).is_some_and(VecDeque::is_empty) {
+                self.queued.remove(&tasks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether those that wait for a fan-out can be answered.
+    fn has_room(&self, tasks: ActionId) -> bool {
+        let run = &self.driver.run;
+        run.tasks(tasks).is_none_or(|tasks| {
+            let at_once = tasks.fan.at_once(&run.program().graph().limits);
+            tasks.children.running.len() < at_once
+        })
+    }
+
+    /// What there is to say to somebody.
+    async fn see(&mut self, what: &Look) -> Result<Seen, AgentError> {
+        let Some(name) = &what.task else {
+            if let Some(over) = self.over() {
+                return Ok(Seen::Answer(Answer::Turn(Box::new(over))));
+            }
+            return Ok(self.part(Part::Main, None, what));
+        };
+        let (tasks, item) = match self.driver.run.named_task(name) {
+            NamedTask::Task(part, state) => {
+                let Part::Task { tasks, item } = part else {
+                    return Ok(self.part(Part::Main, None, what));
+                };
+                let turn = |status| self.turn(status).of(name);
+                match state {
+                    TaskState::Begun => return Ok(self.part(part, Some(name), what)),
+                    TaskState::Open { free: false } => {
+                        return Ok(Seen::Queued(tasks, turn(TurnStatus::Waiting)));
+                    }
+                    TaskState::Open { free: true } => (tasks, item),
+                    TaskState::Completed(output) => {
+                        let mut turn = turn(TurnStatus::Completed);
+                        turn.output = output.clone();
+                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+                    }
+                    TaskState::Failed(failure) => {
+                        let mut turn = turn(TurnStatus::Failed);
+                        turn.error = Some(failure.clone());
+                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+                    }
+                    TaskState::Stopped => {
+                        let turn = turn(TurnStatus::Cancelled);
+                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+                    }
+                }
+            }
+            NamedTask::Called(action, rest) => {
+                let called = self.called(action, Some(rest.to_owned()));
+                return Ok(Seen::Answer(Answer::Called(called)));
+            }
+            NamedTask::Past { failed } => {
+                let cancelled = self.driver.run.status() == Status::Cancelled;
+                let status = match (failed, cancelled) {
+                    (true, _) => TurnStatus::Failed,
+                    (false, true) => TurnStatus::Cancelled,
+                    (false, false) => TurnStatus::Completed,
+                };
+                let mut turn = self.turn(status).of(name);
+                if failed {
+                    let failure = Failure::new(FailureKind::Child, "the task has failed");
+                    turn.error = Some(failure);
+                }
+                return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+            }
+            NamedTask::Nobody => return Err(self.no_such_task(name)),
+        };
+        match self.record(Happening::Taken { tasks, item }).await {
+            Ok(()) => {}
+            // Somebody else has begun it, or filled the last place.
+            Err(Error::Refused(Refusal::Task(_))) => {
+                let turn = self.turn(TurnStatus::Waiting).of(name);
+                return Ok(Seen::Queued(tasks, turn));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Box::pin(self.see(what)).await
+    }
+
+    /// What there is to say of a part of the run that somebody works on.
+    fn part(&self, part: Part, task: Option<&str>, what: &Look) -> Seen {
+        let run = &self.driver.run;
+        let found = run.handouts(part);
+        let named = |turn: Turn| match task {
+            Some(task) => turn.of(task),
+            None => turn,
+        };
+        let waits = |action: &Action| self.driver.parked.contains(&action.id);
+        let is_call = |action: &Action| matches!(action.what, Deed::Call { .. });
+        for handout in &found.steps {
+            let step = match handout {
+                Handout::Action(action) if waits(action) && !is_call(action) => {
+                    step::of_action(run, action)
+                }
+                Handout::Tasks(tasks) => step::of_tasks(run, self.driver.id, tasks, what.page),
+                Handout::Action(_) => continue,
+            };
+            let mut turn = named(self.turn(TurnStatus::Waiting));
+            turn.step = Some(step);
+            return Seen::Answer(Answer::Turn(Box::new(turn)));
+        }
+        for handout in &found.steps {
+            if let Handout::Action(action) = handout
+                && waits(action)
+            {
+                return Seen::Answer(Answer::Called(self.called(action, None)));
+            }
+        }
+        let mut turn = named(self.turn(TurnStatus::Running));
+        if !found.under_way.is_empty() && !self.goes_on(&found) {
+            turn.status = TurnStatus::WaitingForTasks;
+        } else if found.steps.is_empty() && !found.goes_on && found.wakes.is_some() {
+            turn.status = TurnStatus::Sleeping;
+            turn.wakes = found.wakes;
+        }
+        self.list_open(&found.under_way, what.page, &mut turn);
+        Seen::Going(turn)
+    }
+
+    /// Whether something of a part is being done here.
+    fn goes_on(&self, found: &Handouts<'_>) -> bool {
+        found.goes_on || found.wakes.is_some() || !found.steps.is_empty()
+    }
+
+    fn list_open(&self, under_way: &[Tasks<'_>], page: TaskPage, turn: &mut Turn) {
+        let most = page.most.unwrap_or(LISTED);
+        for tasks in under_way {
+            turn.open_count += tasks.open();
+            let items = tasks.open_items().skip(page.from);
+            let room = most.saturating_sub(turn.open_tasks.len());
+            let listed = items.take(room);
+            let run = (&self.driver.run, self.driver.id);
+            let listed = listed.map(|item| step::task(run.0, run.1, tasks, item));
+            turn.open_tasks.extend(listed);
+        }
+    }
+
+    fn called(&self, action: &Action, rest: Option<String>) -> Called {
+        Called {
+            run: called(self.driver.id, action),
+            call: action.id,
+            name: self.driver.run.step_name(action),
+            rest,
+        }
+    }
+
+    fn turn(&self, status: TurnStatus) -> Turn {
+        Turn::new(self.driver.id, status)
+    }
+
+    /// How the run ended, if it is over.
+    fn over(&self) -> Option<Turn> {
+        let data = self.driver.run.data()?;
+        let status = match data.status {
+            Status::Running => return None,
+            Status::Completed => TurnStatus::Completed,
+            Status::Failed => TurnStatus::Failed,
+            Status::Cancelled => TurnStatus::Cancelled,
+        };
+        let mut turn = self.turn(status);
+        turn.output = data.output.clone();
+        turn.error = data.error.clone();
+        Some(turn)
+    }
+
+    async fn submit(
+        &mut self,
+        name: Option<&str>,
+        submission: Submission,
+    ) -> Result<Submitted, AgentError> {
+        let run = &self.driver.run;
+        let name = match name {
+            Some(name) => self.meant_by(name),
+            None => match self.first()? {
+                Ok(name) => name,
+                Err(called) => return Ok(Submitted::Called(called)),
+            },
+        };
+        let action = match run.named(&name) {
+            Named::Action(action) if self.is_awaited(action) => {
+                if let Deed::Call { .. } = action.what {
+                    return Err(self.not_pending(&name));
+                }
+                action.clone()
+            }
+            Named::Tasks(tasks) => {
+                let (id, part) = (tasks.id, run.part_of_tasks(&tasks));
+                return self.submit_tasks(id, part, submission).await;
+            }
+            Named::Called(action, rest) => {
+                let called = self.called(action, Some(rest.to_owned()));
+                return Ok(Submitted::Called(called));
+            }
+            Named::Past => return Ok(Submitted::Taken(task_before(run, &name))),
+            // A task handed out one after another is also the name of its step.
+            Named::Nobody => match run.named_task(&name) {
+                NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
+                    let tasks = run.tasks(tasks).map(|it| (it.id, run.part_of_tasks(&it)));
+                    let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
+                    return self.submit_tasks(id, part, submission).await;
+                }
+                NamedTask::Task(..) | NamedTask::Past { .. } => {
+                    return Ok(Submitted::Taken(task_before(run, &name)));
+                }
+                NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
+            },
+            Named::Action(_) => return Err(self.not_pending(&name)),
+        };
+        let task = self.task_of(run.part(&action));
+        let happening = happening(&action, submission);
+        self.record(happening).await?;
+        self.driver.give_up(action.id);
+        Ok(Submitted::Taken(task))
+    }
+
+    /// The name of the step that somebody means by a name: where it is the bare id of a step and
+    /// one of that id waits, that one.
+    fn meant_by(&self, name: &str) -> String {
+        let run = &self.driver.run;
+        if let Named::Nobody = run.named(name)
+            && let NamedTask::Nobody = run.named_task(name)
+        {
+            let awaited = self.awaited().into_iter();
+            let mut alike = awaited.filter(|action| action.node == name);
+            if let (Some(only), None) = (alike.next(), alike.next()) {
+                return run.step_name(&only);
+            }
+        }
+        name.to_owned()
+    }
+
+    /// Tasks complete by themselves; whoever drives the run can only say that they cannot be done.
+    async fn submit_tasks(
+        &mut self,
+        tasks: ActionId,
+        part: Part,
+        submission: Submission,
+    ) -> Result<Submitted, AgentError> {
+        let task = self.task_of(part);
+        match submission.outcome {
+            Outcome::Success => {}
+            Outcome::Failed | Outcome::TimedOut | Outcome::Declined => {
+                let failed = Happening::Failed {
+                    action: tasks,
+                    error: submission.failure(),
+                    result: Value::Null,
+                };
+                self.record(failed).await?;
+            }
+        }
+        Ok(Submitted::Taken(task))
+    }
+
+    fn task_of(&self, part: Part) -> Option<String> {
+        match part {
+            Part::Main => None,
+            Part::Task { tasks, item } => Some(self.driver.run.task_name(tasks, item)),
+        }
+    }
+
+    /// Whether an action waits for a result: nobody here does it, or somebody else is being asked,
+    /// and whoever answers first is heard.
+    fn is_awaited(&self, action: &Action) -> bool {
+        self.driver.parked.contains(&action.id)
+            || match &action.what {
+                Deed::Prompt { .. }
+                | Deed::Judge { .. }
+                | Deed::Delegate { .. }
+                | Deed::DelegateItem { .. } => true,
+                Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+            }
+    }
+
+    /// Every action that waits for a result.
+    fn awaited(&self) -> Vec<Action> {
+        let pending = self.driver.run.pending().into_iter();
+        pending
+            .filter_map(|effect| match effect {
+                Effect::Act(action) => Some(action),
+                _ => None,
+            })
+            .filter(|action| self.is_awaited(action))
+            .collect()
+    }
+
+    /// The name of the first step that waits for a result.
+    fn first(&self) -> Result<Result<String, Called>, AgentError> {
+        let run = &self.driver.run;
+        let found = run.handouts(Part::Main);
+        for handout in &found.steps {
+            match handout {
+                Handout::Action(action) if self.is_awaited(action) => {
+                    return Ok(match action.what {
+                        Deed::Call { .. } => Err(self.called(action, None)),
+                        _ => Ok(run.step_name(action)),
+                    });
+                }
+                Handout::Tasks(tasks) => return Ok(Ok(run.tasks_name(tasks))),
+                Handout::Action(_) => {}
+            }
+        }
+        Err(self.not_pending(""))
+    }
+
+    /// What waits, for somebody who named something else.
+    fn not_pending(&self, name: &str) -> AgentError {
+        let run = &self.driver.run;
+        let pending = run.handouts(Part::Main).steps;
+        let mut pending: Vec<String> = pending
+            .iter()
+            .filter_map(|handout| match handout {
+                Handout::Action(action) if self.driver.parked.contains(&action.id) => {
+                    Some(run.step_name(action))
+                }
+                Handout::Tasks(tasks) => Some(run.tasks_name(tasks)),
+                Handout::Action(_) => None,
+            })
+            .collect();
+        // Those of sub-agents too.
+        let awaited = self.awaited().into_iter();
+        pending.extend(awaited.map(|action| run.step_name(&action)));
+        pending.sort();
+        pending.dedup();
+        pending.truncate(LISTED);
+        AgentError::NotPending {
+            step: name.to_owned(),
+            pending,
+            over: match run.status() {
+                Status::Running => None,
+                Status::Completed => Some("has completed"),
+                Status::Failed => Some("has failed"),
+                Status::Cancelled => Some("was cancelled"),
+            },
+        }
+    }
+
+    fn no_such_task(&self, name: &str) -> AgentError {
+        let run = &self.driver.run;
+        let found = run.handouts(Part::Main);
+        let handed = found.steps.iter().filter_map(|handout| match handout {
+            Handout::Tasks(tasks) => Some(tasks),
+            Handout::Action(_) => None,
+        });
+        let names = handed.chain(&found.under_way).flat_map(|tasks| {
+            let name = run.tasks_name(tasks);
+            let items = tasks.open_items().take(LISTED);
+            items.map(move |item| format!("{name}.{item}"))
+        });
+        AgentError::NoTask {
+            task: name.to_owned(),
+            open: names.take(LISTED).collect(),
+        }
+    }
+}
+
+/// The task that the name of a step begins with.
+fn task_before(run: &crate::run::Run, name: &str) -> Option<String> {
+    let cuts = name.rmatch_indices('/').map(|(cut, _)| cut);
+    let mut befores = cuts.map(|cut| &name[..cut]);
+    let task = befores.find(|before| !matches!(run.named_task(before), NamedTask::Nobody));
+    task.map(str::to_owned)
+}
+
+fn happening(action: &Action, submission: Submission) -> Happening {
+    let (id, failure) = (action.id, submission.failure());
+    match submission.outcome {
+        Outcome::Success => match meant(&action.what, submission.result) {
+            Meant::Result(result) => Happening::Completed { action: id, result },
+            Meant::Failed(reason, result) => Happening::Failed {
+                action: id,
+                error: Failure::new(FailureKind::Action, reason),
+                result,
+            },
+        },
+        Outcome::Failed => Happening::Failed {
+            action: id,
+            error: failure,
+            result: submission.result.unwrap_or_default(),
+        },
+        Outcome::TimedOut => Happening::TimedOut {
+            action: id,
+            result: submission.result.unwrap_or_default(),
+        },
+        Outcome::Declined => Happening::Declined {
+            action: id,
+            reason: failure.message,
+        },
+    }
+}

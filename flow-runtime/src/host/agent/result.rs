@@ -1,0 +1,246 @@
+//! Results as agents submit them, and the results that steps have.
+//!
+//! Agents answer in more ways than a step's result has: plain text for a command's output, a bare
+//! `true` for a confirmation, the whole answer of an MCP tool. What they mean is settled here, before
+//! anything is recorded.
+
+use flow_model::graph::{OutputFormat, PromptKind};
+
+use crate::run::Deed;
+use crate::value::Value;
+
+/// What a submitted result means.
+#[derive(Debug, PartialEq)]
+pub(super) enum Meant {
+    /// The step gave this.
+    Result(Value),
+    /// The step failed, for this reason.
+    Failed(String, Value),
+}
+
+/// What a result means as the result of an action; none at all says that the step was done.
+pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Meant {
+    match deed {
+        Deed::Shell { output, .. } => Meant::Result(shell(*output, given)),
+        Deed::Tool { .. } => tool(given.unwrap_or_default()),
+        Deed::Prompt { kind, .. } => Meant::Result(match (kind, given) {
+            (PromptKind::Info, None) => Value::map([("acknowledged", Value::Bool(true))]),
+            (_, given) => deed.shape(given.unwrap_or_default()),
+        }),
+        Deed::Judge { .. } => Meant::Result(match given {
+            // None of them holds.
+            None | Some(Value::Null) => Value::map([("choice", Value::Null)]),
+            Some(given) => deed.shape(given),
+        }),
+        Deed::Delegate { returns, agent, .. } => {
+            let given = given.unwrap_or_default();
+            Meant::Result(delegate(returns.is_some(), agent.as_deref(), given))
+        }
+        Deed::DelegateItem { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            Meant::Result(given.unwrap_or_default())
+        }
+    }
+}
+
+/// A command's result. What is not one is its output, parsed or not.
+fn shell(output: OutputFormat, given: Option<Value>) -> Value {
+    let stdout = match given {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Map(map))
+            if map.0.contains_key("stdout") || map.0.contains_key("exit_code") =>
+        {
+            let field = |name: &str, otherwise: Value| {
+                let value = map.0.get(name).filter(|value| **value != Value::Null);
+                value.cloned().unwrap_or(otherwise)
+            };
+            let mut fields = vec![
+                ("stdout", field("stdout", Value::text(""))),
+                ("stderr", field("stderr", Value::text(""))),
+                ("exit_code", field("exit_code", Value::Int(0))),
+            ];
+            if let Some(duration) = map.0.get("duration") {
+                fields.push(("duration", duration.clone()));
+            }
+            return Value::map(fields);
+        }
+        Some(Value::Str(text)) => text.to_string(),
+        Some(Value::List(lines)) if output == OutputFormat::Lines => {
+            let lines: Vec<String> = lines.0.iter().map(plain).collect();
+            lines.join("\n")
+        }
+        Some(Value::Map(map)) if output == OutputFormat::KeyValue => {
+            let lines: Vec<String> = map
+                .0
+                .iter()
+                .map(|(key, value)| format!("{key}={}", plain(value)))
+                .collect();
+            lines.join("\n")
+        }
+        Some(other) => other.to_string(),
+    };
+    Value::map([
+        ("stdout", Value::text(stdout)),
+        ("stderr", Value::text("")),
+        ("exit_code", Value::Int(0)),
+    ])
+}
+
+/// What an MCP tool answered: its structured content, or its text, or as it was given.
+fn tool(given: Value) -> Meant {
+    let Value::Map(map) = &given else {
+        return Meant::Result(given);
+    };
+    let structured = map.0.get("structuredContent");
+    let content = map.0.get("content").and_then(Value::as_list);
+    let is_answer = structured.is_some()
+        || content.is_some_and(|blocks| blocks.iter().all(|block| block.get("type").is_some()));
+    if !is_answer {
+        return Meant::Result(given);
+    }
+    let texts = content.unwrap_or_default().iter();
+    let texts: Vec<&str> = texts
+        .filter_map(|block| block.get("text").and_then(Value::as_str))
+        .collect();
+    let text = texts.join("\n");
+    let result = match structured {
+        Some(structured) if *structured != Value::Null => structured.clone(),
+        _ => match serde_json::from_str::<Value>(&text) {
+            Ok(value) => value,
+            Err(_) => Value::text(&text),
+        },
+    };
+    match map.0.get("isError") {
+        Some(Value::Bool(true)) => Meant::Failed(text, result),
+        _ => Meant::Result(result),
+    }
+}
+
+/// An agent's answer: `{response, agent_used}`, and its own fields where it has a shape.
+fn delegate(has_shape: bool, agent: Option<&str>, given: Value) -> Value {
+    let mut fields = match &given {
+        Value::Map(map) if has_shape || map.0.contains_key("response") => map.0.clone(),
+        Value::Str(text) if has_shape => match serde_json::from_str::<Value>(text) {
+            Ok(Value::Map(map)) => map.0.clone(),
+            _ => return Value::map([("response", given)]),
+        },
+        Value::Str(_) | Value::Null => [("response".into(), given.clone())].into_iter().collect(),
+        other => {
+            let response = Value::text(other.to_string());
+            [("response".into(), response)].into_iter().collect()
+        }
+    };
+    if let (Some(agent), false) = (agent, has_shape) {
+        let used = || Value::text(format!("@{agent}"));
+        fields.entry("agent_used".into()).or_insert_with(used);
+    }
+    Value::Map(crate::value::Map(fields).into())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flow_model::graph::By;
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(json: serde_json::Value) -> Value {
+        Value::from(&json)
+    }
+
+    fn command(output: OutputFormat) -> Deed {
+        Deed::Shell {
+            command: "true".to_owned(),
+            env: Vec::new(),
+            working_directory: None,
+            by: By::Host,
+            output,
+            reason: None,
+        }
+    }
+
+    fn stdout(output: OutputFormat, given: serde_json::Value) -> String {
+        match meant(&command(output), Some(value(given))) {
+            Meant::Result(result) => plain(result.get("stdout").unwrap_or(&Value::Null)),
+            Meant::Failed(reason, _) => panic!("{reason}"),
+        }
+    }
+
+    #[test]
+    fn a_command_is_answered_by_its_result_its_output_or_what_that_was_parsed_to() {
+        assert_eq!(stdout(OutputFormat::Text, json!("hello")), "hello");
+        assert_eq!(stdout(OutputFormat::Lines, json!(["a", "b"])), "a\nb");
+        assert_eq!(
+            stdout(OutputFormat::KeyValue, json!({"a": 1, "b": "x"})),
+            "a=1\nb=x"
+        );
+        assert_eq!(stdout(OutputFormat::Json, json!({"a": 1})), r#"{"a":1}"#);
+        assert_eq!(
+            meant(
+                &command(OutputFormat::Text),
+                Some(value(json!({"stdout": "x", "exit_code": 3})))
+            ),
+            Meant::Result(value(json!({"stdout": "x", "stderr": "", "exit_code": 3})))
+        );
+        assert_eq!(
+            meant(&command(OutputFormat::Text), None),
+            Meant::Result(value(json!({"stdout": "", "stderr": "", "exit_code": 0})))
+        );
+    }
+
+    #[test]
+    fn the_whole_answer_of_a_tool_is_unwrapped_and_its_error_is_a_failure() {
+        let call = Deed::Tool {
+            tool: "search".to_owned(),
+            builtin: false,
+            parameters: Value::Null,
+        };
+        let text = json!([{"type": "text", "text": "{\"hits\": 2}"}]);
+        let meaning = |given| meant(&call, Some(value(given)));
+        assert_eq!(
+            meaning(json!({"content": text, "isError": false})),
+            Meant::Result(value(json!({"hits": 2})))
+        );
+        assert_eq!(
+            meaning(json!({"content": [], "structuredContent": {"hits": 3}})),
+            Meant::Result(value(json!({"hits": 3})))
+        );
+        let refused = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
+        assert_eq!(
+            meaning(refused),
+            Meant::Failed("no".to_owned(), Value::text("no"))
+        );
+        // A tool of one's own may have a field of that name.
+        let own = json!({"content": ["a"]});
+        assert_eq!(meaning(own.clone()), Meant::Result(value(own)));
+    }
+
+    #[test]
+    fn an_agent_answers_with_text_or_with_the_fields_that_are_wanted() {
+        let task = |returns: Option<Value>| Deed::Delegate {
+            instructions: String::new(),
+            agent: Some("critic".to_owned()),
+            returns,
+            complaint: None,
+        };
+        assert_eq!(
+            meant(&task(None), Some(Value::text("fine"))),
+            Meant::Result(value(json!({"response": "fine", "agent_used": "@critic"})))
+        );
+        let shape = Some(value(json!({"type": "object"})));
+        assert_eq!(
+            meant(&task(shape.clone()), Some(value(json!({"questions": []})))),
+            Meant::Result(value(json!({"questions": []})))
+        );
+        assert_eq!(
+            meant(&task(shape), Some(Value::text("{\"questions\": []}"))),
+            Meant::Result(value(json!({"questions": []})))
+        );
+    }
+}

@@ -1,0 +1,523 @@
+//! Steps as agents get them: everything evaluated, with instructions that need no knowledge of the
+//! workflow.
+
+use flow_model::graph::{By, OutputFormat, PromptKind, Runner, StatePath, Tier, Write};
+use serde_json::{Map, Value as Json, json};
+
+use crate::journal::RunId;
+use crate::run::{Action, Deed, Origin, Run, Tasks, as_written};
+use crate::value::Value;
+
+/// How sub-agents work, told to each of them.
+const SUB_AGENT: &str = include_str!("sub_agent.md");
+/// The same for a named agent that gets a whole item.
+const WHOLE_ITEM: &str = include_str!("whole_item.md");
+
+/// Something for an agent to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its name in the run.
+    pub id: String,
+    /// What it is.
+    pub kind: StepKind,
+    /// What to do, for somebody who does not know the workflow.
+    pub instructions: String,
+    /// What it takes, evaluated.
+    pub definition: Map<String, Json>,
+    /// What each `{{ … }}` of the definition as written stands for.
+    pub variable_replacements: Map<String, Json>,
+    /// The definition as written, where something in it had to be evaluated.
+    pub original_expression: Option<String>,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// A command.
+    Shell,
+    /// A command that needs the agent's surroundings.
+    AgentShellCommand,
+    /// A call of a tool.
+    McpCall,
+    /// Tasks for sub-agents.
+    ParallelTasks,
+    /// A message for the person.
+    UserMessage,
+    /// A question to the person.
+    UserInput,
+    /// A task for the agent, or for another one.
+    Delegate,
+    /// A choice between descriptions.
+    Judge,
+}
+
+impl StepKind {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StepKind::Shell => "shell",
+            StepKind::AgentShellCommand => "agent_shell_command",
+            StepKind::McpCall => "mcp_call",
+            StepKind::ParallelTasks => "parallel_tasks",
+            StepKind::UserMessage => "user_message",
+            StepKind::UserInput => "user_input",
+            StepKind::Delegate => "delegate",
+            StepKind::Judge => "judge",
+        }
+    }
+}
+
+/// A task for a sub-agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its name in the run.
+    pub id: String,
+    /// The run.
+    pub run: RunId,
+    /// The inputs of the task: all a sub-agent needs to know.
+    pub context: Value,
+    /// Whether a sub-agent has begun it.
+    pub begun: bool,
+}
+
+/// Which of many tasks are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskPage {
+    /// The index of the first.
+    pub from: usize,
+    /// How many; as many as fit into an answer when `None`.
+    pub most: Option<usize>,
+}
+
+/// Bytes of tasks that fit into an answer: clients refuse much larger ones.
+const TASKS_FIT: usize = 200_000;
+
+/// An action as a step.
+pub(super) fn of_action(run: &Run, action: &Action) -> Step {
+    let mut definition = Map::new();
+    let mut put = |name: &str, value: Json| {
+        definition.insert(name.to_owned(), value);
+    };
+    let (kind, mut instructions) = match &action.what {
+        Deed::Shell {
+            command,
+            env,
+            working_directory,
+            by,
+            output,
+            reason,
+        } => {
+            put("command", json!(command));
+            let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
+            let directory = match (begun_in, working_directory) {
+                (Some(base), Some(given)) => {
+                    let joined = std::path::Path::new(base).join(given);
+                    Some(joined.to_string_lossy().into_owned())
+                }
+                (Some(base), None) => Some(base.to_owned()),
+                (None, given) => given.clone(),
+            };
+            put("working_directory", json!(directory));
+            let mut environment: Map<String, Json> = env
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value)))
+                .collect();
+            environment.insert("FLOW_STEP_KEY".to_owned(), json!(action.key));
+            put("environment", Json::Object(environment));
+            put("output_format", json!(format_word(*output)));
+            let whose = match by {
+                By::Agent => StepKind::AgentShellCommand,
+                By::Host | By::Server => StepKind::Shell,
+            };
+            let mut text =
+                "Run `command` with a shell, in `working_directory`, with `environment` \
+                added. Submit {\"stdout\", \"stderr\", \"exit_code\"} as the result, unchanged, \
+                also when the command fails."
+                    .to_owned();
+            if let Some(reason) = reason {
+                put("reason", json!(reason));
+                text.push_str(" You have to run it because: ");
+                text.push_str(reason);
+            }
+            (whose, text)
+        }
+        Deed::Tool {
+            tool, parameters, ..
+        } => {
+            put("tool", json!(tool));
+            put("parameters", parameters.to_json());
+            let text = format!(
+                "Call the MCP tool `{tool}` with exactly these `parameters` and submit its answer \
+                 as the result. If the tool does not exist or answers with an error, submit \
+                 status \"failed\" with that error."
+            );
+            (StepKind::McpCall, text)
+        }
+        Deed::Prompt {
+            message,
+            kind,
+            options,
+        } => prompt(run, action, message, *kind, options, &mut put),
+        Deed::Delegate {
+            instructions,
+            agent,
+            returns,
+            complaint,
+        } => {
+            put("instructions", json!(instructions));
+            let mut text = match agent {
+                None => "Do what `definition.instructions` says yourself.".to_owned(),
+                Some(agent) => {
+                    put("agent", json!(format!("@{agent}")));
+                    if let Some(told) = agent_instructions(run, agent) {
+                        put("agent_instructions", json!(told));
+                    }
+                    format!(
+                        "Hand `definition.instructions` to your sub-agent `{agent}`, after \
+                         `definition.agent_instructions` if there are any. If you have no such \
+                         sub-agent, do it yourself in its place."
+                    )
+                }
+            };
+            match returns {
+                None => text.push_str(" Submit {\"response\": \"…\"} with the answer."),
+                Some(returns) => {
+                    put("returns", returns.to_json());
+                    text.push_str(
+                        " Submit as the result an object that satisfies the JSON Schema in \
+                         `definition.returns`.",
+                    );
+                }
+            }
+            if let Some(complaint) = complaint {
+                put("complaint", json!(complaint));
+                text.push_str(" The answer before was not accepted: ");
+                text.push_str(complaint);
+            }
+            (StepKind::Delegate, text)
+        }
+        Deed::DelegateItem {
+            agent,
+            task,
+            inputs,
+            prompt,
+        } => {
+            let description = task_description(run, task);
+            let standard = match &description {
+                Some(description) => format!("{task}: {description}"),
+                None => format!("Do the task `{task}`."),
+            };
+            put("instructions", json!(prompt.as_ref().unwrap_or(&standard)));
+            put("agent", json!(format!("@{agent}")));
+            if let Some(told) = agent_instructions(run, agent) {
+                put("agent_instructions", json!(told));
+            }
+            put("inputs", inputs.to_json());
+            let text = "Do what `definition.instructions` says for `definition.inputs`, whole. \
+                Submit what you found or made as the result."
+                .to_owned();
+            (StepKind::Delegate, text)
+        }
+        Deed::Judge { choices, result } => {
+            let choices = choices.iter().enumerate().map(
+                |(index, (description, state))| json!({"index": index, "description": description, "next_state": state}),
+            );
+            put("choices", Json::Array(choices.collect()));
+            put("result", result.to_json());
+            let text = "Decide which description in `choices` holds for `result`. Submit \
+                {\"choice\": index}, or {\"choice\": null} if none does."
+                .to_owned();
+            (StepKind::Judge, text)
+        }
+        Deed::Call { .. } | Deed::Environment { .. } => (StepKind::Delegate, String::new()),
+    };
+    if let Some(seconds) = allowed(run, action) {
+        put("timeout", json!(seconds));
+        instructions.push_str(&format!(
+            " Stop after {seconds} s: submit status \"timed_out\" then."
+        ));
+    }
+    if action.attempt > 1 {
+        put("attempt", json!(action.attempt));
+        instructions.push_str(&format!(
+            " This is attempt {}; the one before failed.",
+            action.attempt
+        ));
+    }
+    let node = run.node(action);
+    if let Some(update) = node.and_then(|node| state_update(&node.writes)) {
+        put("state_update", update);
+    }
+    if let Some(description) = node.and_then(|node| node.description.as_deref()) {
+        put("description", json!(description));
+    }
+    finish(
+        run.step_name(action),
+        kind,
+        instructions,
+        definition,
+        run.origin(action),
+    )
+}
+
+fn finish(
+    id: String,
+    kind: StepKind,
+    instructions: String,
+    definition: Map<String, Json>,
+    origin: Origin,
+) -> Step {
+    let replacements = origin.replacements.into_iter();
+    Step {
+        id,
+        kind,
+        instructions,
+        definition,
+        variable_replacements: replacements
+            .map(|(text, value)| (text, value.to_json()))
+            .collect(),
+        original_expression: origin.written,
+    }
+}
+
+fn prompt(
+    run: &Run,
+    action: &Action,
+    message: &str,
+    kind: PromptKind,
+    options: &[Value],
+    put: &mut impl FnMut(&str, Json),
+) -> (StepKind, String) {
+    let (word, answer) = match kind {
+        PromptKind::Info => {
+            put("message", json!(message));
+            let text = "Show `message` to the person as it is. Submit without a result.";
+            return (StepKind::UserMessage, text.to_owned());
+        }
+        PromptKind::Confirm => (
+            "confirm",
+            "{\"confirmed\": true} or {\"confirmed\": false}".to_owned(),
+        ),
+        PromptKind::Text => ("text", "{\"input\": \"…\"}".to_owned()),
+        PromptKind::Choice => {
+            let options: Vec<Json> = options.iter().map(Value::to_json).collect();
+            put("options", Json::Array(options));
+            (
+                "choice",
+                "{\"selected\": …} with one of `options`".to_owned(),
+            )
+        }
+    };
+    put("prompt", json!(message));
+    put("kind", json!(word));
+    if let Some(node) = run.node(action)
+        && let flow_model::graph::Kind::Prompt(prompt) = &node.kind
+        && prompt.validation != flow_model::graph::Validation::NONE
+    {
+        let validation = serde_json::to_value(&prompt.validation).unwrap_or_default();
+        let told = validation.as_object().into_iter().flatten();
+        let told = told.filter(|(_, rule)| match rule {
+            Json::Null => false,
+            Json::Array(rules) => !rules.is_empty(),
+            _ => true,
+        });
+        let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
+        put("validation", Json::Object(told));
+    }
+    let text = format!(
+        "Ask the person `prompt` and submit the answer as {answer}. Do not answer for them. An \
+         answer that is not valid is refused with the reason: ask again then. If the person does \
+         not want to answer, submit status \"declined\"."
+    );
+    (StepKind::UserInput, text)
+}
+
+/// Seconds that an action may take.
+fn allowed(run: &Run, action: &Action) -> Option<f64> {
+    let deadline = action.deadline?;
+    let frame = run.data()?.frames.get(&action.frame)?;
+    let since = match &action.what {
+        Deed::DelegateItem { .. } => return Some(300.0),
+        _ => frame.step.as_ref()?.since,
+    };
+    Some(deadline.saturating_sub(since) as f64 / 1000.0)
+}
+
+fn agent_instructions<'r>(run: &'r Run, agent: &str) -> Option<&'r str> {
+    let mut agents = run.program().graph().agents.iter();
+    let found = agents.find(|known| known.name == agent);
+    found.map(|known| known.instructions.as_ref())
+}
+
+fn task_description(run: &Run, task: &str) -> Option<String> {
+    let mut tasks = run.program().graph().tasks.iter();
+    let task = tasks.find(|known| known.name == task)?;
+    task.description.as_ref().map(ToString::to_string)
+}
+
+const fn format_word(output: OutputFormat) -> &'static str {
+    match output {
+        OutputFormat::Result => "result",
+        OutputFormat::Text => "text",
+        OutputFormat::Lines => "lines",
+        OutputFormat::Json => "json",
+        OutputFormat::KeyValue => "key_value",
+    }
+}
+
+/// Where the result goes. The server writes it; this is to know.
+fn state_update(writes: &[Write]) -> Option<Json> {
+    let mut updates: Vec<Json> = writes
+        .iter()
+        .map(|write| json!({"path": path(&write.path), "operation": write.operation}))
+        .collect();
+    match updates.len() {
+        0 => None,
+        1 => updates.pop(),
+        _ => Some(Json::Array(updates)),
+    }
+}
+
+fn path(path: &StatePath) -> String {
+    let tier = match path.tier {
+        Tier::Raw => "raw",
+        Tier::Computed => "computed",
+        Tier::State => "state",
+    };
+    let segments = path.segments.iter().map(as_written);
+    let segments: Vec<String> = std::iter::once(tier.to_owned()).chain(segments).collect();
+    segments.join(".")
+}
+
+/// Tasks as a step: all of them, or one where they are done one after another.
+pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) -> Step {
+    let children = tasks.children;
+    let mut definition = Map::new();
+    let sequential = tasks.fan.sequential;
+    let name = run.tasks_name(tasks);
+    let (step, first, most) = if sequential {
+        let next = children.waiting.front().copied();
+        let step = next.map_or(name.clone(), |item| format!("{name}.{item}"));
+        (step, next.unwrap_or(0), 1)
+    } else {
+        (name.clone(), page.from, page.most.unwrap_or(usize::MAX))
+    };
+    let mut listed = Vec::new();
+    let mut bytes = 0;
+    for item in (first..children.count()).take(most) {
+        let task = listed_task(run, id, tasks, &name, item);
+        bytes += task.to_string().len();
+        if bytes > TASKS_FIT && !listed.is_empty() {
+            break;
+        }
+        listed.push(task);
+    }
+    let last = first + listed.len();
+    let at_once = tasks.fan.at_once(&run.program().graph().limits);
+    definition.insert("tasks".to_owned(), Json::Array(listed));
+    definition.insert("total_tasks".to_owned(), json!(children.count()));
+    let mut rest = String::new();
+    if !sequential && last < children.count() {
+        definition.insert("next_task".to_owned(), json!(last));
+        rest = format!(
+            " `tasks` does not hold all of them: call `get_next_step` with `first_task: {last}` \
+             for more, before you start any."
+        );
+    }
+    definition.insert("task".to_owned(), json!(tasks.task.name));
+    if let Some(description) = &tasks.task.description {
+        definition.insert("description".to_owned(), json!(description));
+    }
+    definition.insert("max_parallel".to_owned(), json!(at_once));
+    definition.insert("sequential".to_owned(), json!(sequential));
+    let who = match &tasks.fan.runner {
+        Runner::Agent(agent) => {
+            definition.insert("agent".to_owned(), json!(format!("@{agent}")));
+            if let Some(told) = agent_instructions(run, agent) {
+                definition.insert("agent_instructions".to_owned(), json!(told));
+            }
+            format!("your agent `{agent}`, or a sub-agent in its place,")
+        }
+        Runner::SubAgent | Runner::Host => "a sub-agent".to_owned(),
+    };
+    let (prompt, rules) = prompts(run, tasks);
+    definition.insert("sub_agent_prompt".to_owned(), json!(prompt));
+    let mut given = "`sub_agent_prompt`";
+    if let Some(rules) = rules {
+        definition.insert("workflow_server_rules".to_owned(), json!(rules));
+        given = "`sub_agent_prompt`, `workflow_server_rules`";
+    }
+    let count = children.count();
+    let instructions = if sequential {
+        format!(
+            "Start {who} for the one task in `tasks`: give it {given} and, from the \
+             task, `workflow_id`, `task_id` and `context`, and nothing else of what you know. Wait \
+             until it has ended, then call `get_next_step`: it hands out the next of {count} tasks, \
+             or what follows. If you cannot start sub-agents, do the task yourself by the same \
+             prompt. Do not submit a result for this step."
+        )
+    } else {
+        format!(
+            "Start {who} for every one of the {count} tasks, at most {at_once} at a time: give \
+             each {given} and, from its task, `workflow_id`, `task_id` and `context`, \
+             and nothing else of what you know. Wait until all have ended, then call \
+             `get_next_step`. If you cannot start sub-agents, do the tasks yourself by the same \
+             prompt. Do not submit a result for this step: it is over when its tasks are.{rest}"
+        )
+    };
+    finish(
+        step,
+        StepKind::ParallelTasks,
+        instructions,
+        definition,
+        run.origin_of_tasks(tasks),
+    )
+}
+
+fn listed_task(run: &Run, id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Json {
+    let task = task_in(id, tasks, name, item);
+    let mut listed = json!({
+        "task_id": task.id,
+        "workflow_id": id.to_string(),
+        "context": task.context.to_json(),
+    });
+    // A prompt that depends on the item is the task's own.
+    if let Some(prompt) = run.sub_agent_prompt(tasks, Some(item)) {
+        listed["sub_agent_prompt"] = json!(prompt);
+    }
+    listed
+}
+
+/// What each sub-agent of a fan-out is told: the standard prompt, or the author's in its place,
+/// which is then followed by the rules of the server.
+fn prompts(run: &Run, tasks: &Tasks<'_>) -> (String, Option<&'static str>) {
+    let standard = match tasks.fan.runner {
+        Runner::Agent(_) => WHOLE_ITEM,
+        Runner::SubAgent | Runner::Host => SUB_AGENT,
+    };
+    match (&tasks.fan.prompt, &tasks.fan.runner) {
+        // What a named agent is told is part of its one step.
+        (Some(prompt), Runner::SubAgent | Runner::Host) => {
+            let own = run.sub_agent_prompt(tasks, None);
+            (own.unwrap_or_else(|| as_written(prompt)), Some(standard))
+        }
+        (None, _) | (_, Runner::Agent(_)) => (standard.to_owned(), None),
+    }
+}
+
+/// One task.
+pub(super) fn task(run: &Run, id: RunId, tasks: &Tasks<'_>, item: usize) -> Task {
+    task_in(id, tasks, &run.tasks_name(tasks), item)
+}
+
+fn task_in(id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Task {
+    let items = tasks.children.items.as_list().unwrap_or_default();
+    let value = items.get(item).cloned().unwrap_or_default();
+    Task {
+        id: format!("{name}.{item}"),
+        run: id,
+        context: crate::run::task_inputs(tasks.task, &value),
+        begun: tasks.children.running.contains_key(&item),
+    }
+}

@@ -1,0 +1,225 @@
+//! Where the values of a step come from: its templates as written, with what each place in them
+//! stands for. For people and agents that want to understand a step; nothing depends on it.
+
+use flow_model::expression::{Piece, pieces};
+use flow_model::graph::{Expression, Kind, Node, Runner, Template};
+
+use super::frame::Frame;
+use super::view::View;
+use super::{Action, Data, Run, Tasks};
+use crate::value::Value;
+
+/// Words whose value differs from one evaluation to the next.
+const FLEETING: [&str; 4] = ["now", "uuid", "Date", "random"];
+/// Bytes of a value that is shown whole.
+const SHOWN: u64 = 256;
+
+/// Where the values of a step come from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// What the step is made from, as its author wrote it; none where nothing had to be evaluated.
+    pub written: Option<String>,
+    /// What each `{{ … }}` stands for. Long values are named by their size.
+    pub replacements: Vec<(String, Value)>,
+}
+
+impl Run {
+    /// Where the values of an action under way come from.
+    #[must_use]
+    pub fn origin(&self, action: &Action) -> Origin {
+        let node = self.node(action);
+        let frame = self.data().and_then(|data| data.frames.get(&action.frame));
+        match (node, frame) {
+            (Some(node), Some(frame)) => self.origin_of(frame, node),
+            _ => Origin::default(),
+        }
+    }
+
+    /// Where the items of a fan-out come from.
+    #[must_use]
+    pub fn origin_of_tasks(&self, tasks: &Tasks<'_>) -> Origin {
+        let frame = self.data().and_then(|data| data.frames.get(&tasks.frame));
+        frame.map_or_else(Origin::default, |frame| self.origin_of(frame, tasks.node))
+    }
+
+    /// The author's own prompt for the sub-agents of a fan-out; for one item where it depends on
+    /// the item, which it must be asked for with. `None` where there is none of that kind.
+    #[must_use]
+    pub fn sub_agent_prompt(&self, tasks: &Tasks<'_>, item: Option<usize>) -> Option<String> {
+        let prompt = tasks.fan.prompt.as_ref()?;
+        if tasks.fan.is_delegated() && matches!(tasks.fan.runner, Runner::Agent(_)) {
+            return None;
+        }
+        if reads_item(prompt) != item.is_some() {
+            return None;
+        }
+        let written = as_written(prompt);
+        if let Template::Literal(_) = prompt {
+            return Some(written);
+        }
+        let data = self.data()?;
+        let frame = data.frames.get(&tasks.frame)?;
+        let items = tasks.children.items.as_list().unwrap_or_default();
+        let value = item.and_then(|item| items.get(item)).cloned();
+        let locals: Vec<(String, Value)> = value
+            .map(|it| ("item".to_owned(), it))
+            .into_iter()
+            .collect();
+        let mut view = self.view_of(data, frame, tasks.node)?;
+        view.locals = &locals;
+        let rendered = self.program().evaluator.render(prompt, &view);
+        Some(rendered.map_or(written, |value| super::machine::plain(&value)))
+    }
+
+    fn view_of<'a>(&'a self, data: &'a Data, frame: &'a Frame, node: &'a Node) -> Option<View<'a>> {
+        Some(View {
+            graph: self.program().graph(),
+            dependents: &self.program().dependents,
+            data,
+            frame: Some(frame),
+            needs: node.needs_state.as_deref(),
+            error: None,
+            result: None,
+            locals: &[],
+            has_state: true,
+            at: frame.step.as_ref()?.since,
+            seed: 0,
+        })
+    }
+
+    fn origin_of(&self, frame: &Frame, node: &Node) -> Origin {
+        let templates = sources(&node.kind);
+        let mut found: Vec<(String, Expression)> = Vec::new();
+        for template in &templates {
+            interpolations(template, &mut found);
+        }
+        let written = templates.first().filter(|_| !found.is_empty());
+        let written = written.map(|template| as_written(template));
+        let replacements = found.into_iter().filter_map(|(text, expression)| {
+            let value = self.value_now(frame, node, expression)?;
+            Some((text, value))
+        });
+        Origin {
+            replacements: replacements.collect(),
+            written,
+        }
+    }
+
+    /// What an expression of a step stands for, if that can be said again.
+    fn value_now(&self, frame: &Frame, node: &Node, expression: Expression) -> Option<Value> {
+        let data = self.data()?;
+        let source = &expression.source;
+        if FLEETING.iter().any(|word| source.contains(word)) {
+            return None;
+        }
+        let graph = self.program().graph();
+        let mut inputs = graph.inputs.iter().flat_map(|fields| fields.iter());
+        if inputs.any(|field| field.secret && source.contains(field.name.as_ref())) {
+            return Some(Value::text("***"));
+        }
+        let view = self.view_of(data, frame, node)?;
+        let template = Template::Expression(expression);
+        let value = self.program().evaluator.render(&template, &view).ok()?;
+        let size = value.size();
+        Some(if size <= SHOWN {
+            value
+        } else {
+            Value::text(format!("({}, {size} bytes)", value.noun()))
+        })
+    }
+}
+
+/// Whether a template depends on the item of a loop.
+fn reads_item(prompt: &Template) -> bool {
+    let analysis = match prompt {
+        Template::Expression(expression) => {
+            flow_model::expression::expression(&expression.source, expression.dialect)
+        }
+        Template::Text(text) => flow_model::expression::template(&text.source, text.dialect),
+        Template::Literal(_) | Template::List(_) | Template::Map(_) => return false,
+    };
+    let mut roots = analysis.reads.iter().filter_map(|read| read.path.first());
+    roots.any(|root| root == "item" || root == "loop")
+}
+
+/// The templates that a step is made from, the telling one first.
+fn sources(kind: &Kind) -> Vec<&Template> {
+    match kind {
+        Kind::Shell(shell) => {
+            let rest = shell.env.iter().map(|(_, value)| value);
+            let rest = rest.chain(&shell.working_directory).chain(&shell.reason);
+            std::iter::once(&shell.command).chain(rest).collect()
+        }
+        Kind::Tool { parameters, .. } => vec![parameters],
+        Kind::Prompt(prompt) => std::iter::once(&prompt.message)
+            .chain(&prompt.options)
+            .collect(),
+        Kind::Delegate { instructions, .. } => vec![instructions],
+        Kind::FanOut(fan) => std::iter::once(&fan.items).chain(&fan.prompt).collect(),
+        Kind::Condition { .. }
+        | Kind::While { .. }
+        | Kind::Loop { .. }
+        | Kind::Jump(_)
+        | Kind::Goto { .. }
+        | Kind::Return { .. }
+        | Kind::SetState
+        | Kind::Call(_)
+        | Kind::Wait { .. } => Vec::new(),
+    }
+}
+
+/// Every `{{ … }}` of a template, each once.
+fn interpolations(template: &Template, found: &mut Vec<(String, Expression)>) {
+    let mut add = |text: String, expression: Expression| {
+        if found.iter().all(|(known, _)| *known != text) {
+            found.push((text, expression));
+        }
+    };
+    match template {
+        Template::Literal(_) => {}
+        Template::Expression(expression) => {
+            add(as_written(template), expression.clone());
+        }
+        Template::Text(text) => {
+            let source = text.source.as_ref();
+            for piece in pieces(source, text.dialect) {
+                if let Piece::Interpolation(tag) = piece {
+                    let inner = source[tag.inner].to_owned();
+                    let expression = Expression {
+                        source: inner.into(),
+                        dialect: text.dialect,
+                    };
+                    add(source[tag.range].to_owned(), expression);
+                }
+            }
+        }
+        Template::List(items) => items.iter().for_each(|item| interpolations(item, found)),
+        Template::Map(entries) => {
+            let values = entries.iter().map(|(_, value)| value);
+            values.for_each(|value| interpolations(value, found));
+        }
+    }
+}
+
+/// A template as its author wrote it.
+#[must_use]
+pub fn as_written(template: &Template) -> String {
+    match template {
+        Template::Literal(literal) => match Value::from(literal) {
+            Value::Str(text) => text.to_string(),
+            other => other.to_string(),
+        },
+        Template::Expression(expression) => format!("{{{{ {} }}}}", expression.source.trim()),
+        Template::Text(expression) => expression.source.to_string(),
+        Template::List(items) => {
+            let items: Vec<String> = items.iter().map(as_written).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Template::Map(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(key, value)| format!("{key}: {}", as_written(value)));
+            let entries: Vec<String> = entries.collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Secrets: inputs whose values a run works with and never holds.
+//!
+//! Wherever a secret would be, a run has a *placeholder*: the run's id and the input's name between
+//! two characters that nothing else uses. Templates put it into texts like any other text, the
+//! journal records it, and only a host that does something replaces it by the value, at the last
+//! moment. What comes back is scrubbed: the value becomes the placeholder again. What people and
+//! programs see is *masked*: `[secret token]`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::value::{List, Map, Value};
+
+/// What a placeholder begins and ends with: private characters.
+const OPEN: char = '\u{f8f0}';
+const CLOSE: char = '\u{f8f1}';
+/// Marks a placeholder that stands for the value quoted as one word of a shell.
+const QUOTED: &str = "|sh";
+/// Shorter values cannot be told from ordinary text, and scrubbing them would garble everything.
+pub const SHORTEST: usize = 4;
+/// Lines of a value with several lines that are scrubbed on their own.
+const SHORTEST_LINE: usize = 16;
+
+/// Where the value of a secret comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// An environment variable of whoever drives the run.
+    Environment(String),
+    /// A file, without the line break at its end.
+    File(String),
+    /// The definition's own default.
+    Default,
+    /// Somebody's memory: it is asked for again when the run goes on elsewhere.
+    Hand,
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference::Environment(name) => write!(f, "env:{name}"),
+            Reference::File(path) => write!(f, "file:{path}"),
+            Reference::Default => f.write_str("default"),
+            Reference::Hand => f.write_str("hand"),
+        }
+    }
+}
+
+/// A text that refers to no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a secret comes from `env:NAME` or `file:PATH`")]
+pub struct NoReference;
+
+impl FromStr for Reference {
+    type Err = NoReference;
+
+    fn from_str(text: &str) -> Result<Self, NoReference> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(Reference::Environment(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Ok(Reference::File(path.to_owned())),
+            None if text == "default" => Ok(Reference::Default),
+            None if text == "hand" => Ok(Reference::Hand),
+            _ => Err(NoReference),
+        }
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The environment variable that a secret input is taken from when it is not given.
+#[must_use]
+pub fn variable(input: &str) -> String {
+    let letter = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    let name: String = input.chars().map(letter).collect();
+    format!("FLOW_SECRET_{name}")
+}
+
+/// What a run has instead of a secret.
+#[must_use]
+pub fn placeholder(run: &str, input: &str) -> String {
+    format!("{OPEN}{run}:{input}{CLOSE}")
+}
+
+/// A piece of a text: as it is, or a placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'t> {
+    /// Text.
+    Text(&'t str),
+    /// A secret's place.
+    Secret(Place<'t>),
+    /// Part of a placeholder: an expression has taken one apart.
+    Broken,
+}
+
+/// A placeholder, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'t> {
+    /// The run whose input it is.
+    pub run: &'t str,
+    /// The input.
+    pub input: &'t str,
+    /// It stands for the value quoted as one word of a shell.
+    pub quoted: bool,
+    /// The whole placeholder.
+    pub text: &'t str,
+}
+
+impl Place<'_> {
+    /// What people see.
+    #[must_use]
+    pub fn mask(&self) -> String {
+        mask_of(self.input)
+    }
+}
+
+pub(crate) fn mask_of(input: &str) -> String {
+    format!("[secret {input}]")
+}
+
+/// Whether a text may have placeholders in it.
+#[must_use]
+pub fn concerns(text: &str) -> bool {
+    text.contains([OPEN, CLOSE])
+}
+
+/// The pieces of a text, in order.
+pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        if first == CLOSE {
+            rest = &rest[CLOSE.len_utf8()..];
+            return Some(Piece::Broken);
+        }
+        if first != OPEN {
+            let (text, after) = rest.split_at(rest.find([OPEN, CLOSE]).unwrap_or(rest.len()));
+            rest = after;
+            return Some(Piece::Text(text));
+        }
+        let inside = &rest[OPEN.len_utf8()..];
+        let end = inside.find([OPEN, CLOSE]);
+        let closed = end.filter(|end| inside[*end..].starts_with(CLOSE));
+        let read = closed.and_then(|end| inside[..end].split_once(':').map(|it| (end, it)));
+        let Some((end, (run, input))) = read else {
+            rest = inside;
+            return Some(Piece::Broken);
+        };
+        let length = OPEN.len_utf8() + end + CLOSE.len_utf8();
+        let (text, after) = rest.split_at(length);
+        rest = after;
+        let (input, quoted) = match input.strip_suffix(QUOTED) {
+            Some(input) => (input, true),
+            None => (input, false),
+        };
+        Some(Piece::Secret(Place {
+            run,
+            input,
+            quoted,
+            text,
+        }))
+    })
+}
+
+/// The placeholder of the value quoted as one word of a shell; none when it is that already.
+pub(crate) fn quoted(place: Place<'_>) -> Option<String> {
+    (!place.quoted).then(|| format!("{OPEN}{}:{}{QUOTED}{CLOSE}", place.run, place.input))
+}
+
+/// A text as people may see it.
+#[must_use]
+pub fn mask(text: &str) -> Cow<'_, str> {
+    if !concerns(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => masked.push_str(text),
+            Piece::Secret(place) => masked.push_str(&place.mask()),
+            Piece::Broken => {}
+        }
+    }
+    Cow::Owned(masked)
+}
+
+/// A value as people may see it.
+#[must_use]
+pub fn mask_value(value: &Value) -> Value {
+    each_text(value, &|text| match mask(text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(masked) => Some(masked),
+    })
+}
+
+/// A text from outside, which cannot speak of secrets: a command may not name one by printing
+/// its placeholder.
+#[must_use]
+pub fn foreign(text: &str) -> Cow<'_, str> {
+    if concerns(text) {
+        Cow::Owned(text.replace([OPEN, CLOSE], "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A value from outside.
+#[must_use]
+pub fn foreign_value(value: &Value) -> Value {
+    each_text(value, &|text| match foreign(text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text),
+    })
+}
+
+/// A value with its texts and keys replaced where `with` says by what; what has nothing to replace
+/// is shared.
+pub(crate) fn each_text(value: &Value, with: &dyn Fn(&str) -> Option<String>) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => value.clone(),
+        Value::Str(text) => with(text).map_or_else(|| value.clone(), Value::text),
+        Value::List(list) => {
+            let items: Vec<Value> = list.0.iter().map(|item| each_text(item, with)).collect();
+            if items == list.0 {
+                return value.clone();
+            }
+            Value::List(Arc::new(List(items)))
+        }
+        Value::Map(map) => {
+            let entries = map.0.iter().map(|(key, value)| {
+                let name = with(key).map_or_else(|| key.clone(), Arc::from);
+                (name, each_text(value, with))
+            });
+            let entries: indexmap::IndexMap<_, _> = entries.collect();
+            if entries == map.0 && entries.keys().eq(map.0.keys()) {
+                return value.clone();
+            }
+            Value::Map(Arc::new(Map(entries)))
+        }
+    }
+}
+
+/// Known values, and what stands for them.
+#[derive(Clone, Debug, Default)]
+pub struct Scrubber {
+    /// Longest first.
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Pattern {
+    run: String,
+    pub(crate) value: String,
+    placeholder: String,
+    pub(crate) mask: String,
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mask)
+    }
+}
+
+/// A piece of a stream.
+pub(crate) enum Scrubbed<'s> {
+    Bytes(&'s [u8]),
+    Secret(&'s Pattern),
+}
+
+impl Scrubber {
+    /// Scrubs a value from now on. Its form inside JSON, what `echo` makes of it, and the longer
+    /// lines of a value with several, are masked as well.
+    pub fn add(&mut self, run: &str, input: &str, value: &str) {
+        let mut known = self.patterns.iter();
+        let is_known = known.any(|known| known.value == value && known.run == run);
+        if value.len() < SHORTEST || is_known {
+            return;
+        }
+        let mask = mask_of(input);
+        self.patterns.push(Pattern {
+            run: run.to_owned(),
+            value: value.to_owned(),
+            placeholder: placeholder(run, input),
+            mask: mask.clone(),
+        });
+        let json = serde_json::to_string(value).unwrap_or_default();
+        let json = json.trim_matches('"');
+        let echoed = echoed(value);
+        let lines = value.lines().filter(|line| line.len() >= SHORTEST_LINE);
+        for other in [json, &echoed].into_iter().chain(lines) {
+            if other != value {
+                // Not the value itself, so nothing that could be turned into it again.
+                self.patterns.push(Pattern {
+                    run: run.to_owned(),
+                    value: other.to_owned(),
+                    placeholder: mask.clone(),
+                    mask: mask.clone(),
+                });
+            }
+        }
+        self.patterns
+            .sort_by_key(|pattern| std::cmp::Reverse(pattern.value.len()));
+    }
+
+    /// Prefers the placeholders of a run where several stand for the same value.
+    pub(crate) fn preferring(&self, run: &str) -> Scrubber {
+        let mut patterns = self.patterns.clone();
+        patterns.sort_by_key(|it| (std::cmp::Reverse(it.value.len()), it.run != run));
+        Scrubber { patterns }
+    }
+
+    /// Whether there is nothing to scrub.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// The first pattern in some bytes, the longest of those that begin there.
+    fn find(&self, bytes: &[u8]) -> Option<(usize, &Pattern)> {
+        let found = self.patterns.iter().filter_map(|pattern| {
+            let value = pattern.value.as_bytes();
+            let at = bytes.windows(value.len()).position(|at| at == value)?;
+            Some((at, pattern))
+        });
+        found.min_by_key(|(at, _)| *at)
+    }
+
+    /// A text with placeholders for the values in it.
+    #[must_use]
+    pub fn text(&self, text: &str) -> Option<String> {
+        if self.is_empty() || self.find(text.as_bytes()).is_none() {
+            return None;
+        }
+        let mut scrubbed = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Secret(place) => scrubbed.push_str(place.text),
+                Piece::Broken => {}
+                Piece::Text(mut rest) => {
+                    while let Some((at, pattern)) = self.find(rest.as_bytes()) {
+                        scrubbed.push_str(&rest[..at]);
+                        scrubbed.push_str(&pattern.placeholder);
+                        rest = &rest[at + pattern.value.len()..];
+                    }
+                    scrubbed.push_str(rest);
+                }
+            }
+        }
+        Some(scrubbed)
+    }
+
+    /// A value with placeholders for the values in it.
+    #[must_use]
+    pub fn value(&self, value: &Value) -> Value {
+        if self.is_empty() {
+            return value.clone();
+        }
+        each_text(value, &|text| self.text(text))
+    }
+
+    /// Scrubs what comes in pieces. A value that two pieces share is found as well.
+    pub(crate) fn stream(&self) -> Stream<'_> {
+        Stream {
+            scrubber: self,
+            held: Vec::new(),
+        }
+    }
+}
+
+/// A value as `echo` of a plain shell prints it.
+fn echoed(value: &str) -> String {
+    let mut echoed = String::with_capacity(value.len());
+    let mut letters = value.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let meant = match (letter, letters.peek()) {
+            ('\\', Some('n')) => '\n',
+            ('\\', Some('t')) => '\t',
+            ('\\', Some('r')) => '\r',
+            ('\\', Some('a')) => '\u{7}',
+            ('\\', Some('b')) => '\u{8}',
+            ('\\', Some('f')) => '\u{c}',
+            ('\\', Some('v')) => '\u{b}',
+            ('\\', Some('\\')) => '\\',
+            _ => {
+                echoed.push(letter);
+                continue;
+            }
+        };
+        letters.next();
+        echoed.push(meant);
+    }
+    echoed
+}
+
+/// A stream that is scrubbed.
+pub(crate) struct Stream<'s> {
+    scrubber: &'s Scrubber,
+    /// What may be the beginning of a value.
+    held: Vec<u8>,
+}
+
+impl Stream<'_> {
+    pub(crate) fn push(&mut self, bytes: &[u8], mut give: impl FnMut(Scrubbed<'_>)) {
+        if self.scrubber.is_empty() {
+            return give(Scrubbed::Bytes(bytes));
+        }
+        self.held.extend_from_slice(bytes);
+        let all = std::mem::take(&mut self.held);
+        let mut rest = all.as_slice();
+        while let Some((at, pattern)) = self.scrubber.find(rest) {
+            if at > 0 {
+                give(Scrubbed::Bytes(&rest[..at]));
+            }
+            give(Scrubbed::Secret(pattern));
+            rest = &rest[at + pattern.value.len()..];
+        }
+        let begins = |from: usize| {
+            let patterns = self.scrubber.patterns.iter();
+            let mut values = patterns.map(|pattern| pattern.value.as_bytes());
+            values.any(|value| value.starts_with(&rest[from..]))
+        };
+        let longest = self
+            .scrubber
+            .patterns
+            .first()
+            .map_or(0, |it| it.value.len());
+        let from = rest.len().saturating_sub(longest);
+        let kept = (from..rest.len()).find(|from| begins(*from));
+        let (sure, kept) = rest.split_at(kept.unwrap_or(rest.len()));
+        if !sure.is_empty() {
+            give(Scrubbed::Bytes(sure));
+        }
+        self.held = kept.to_vec();
+    }
+
+    pub(crate) fn end(&mut self, mut give: impl FnMut(Scrubbed<'_>)) {
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            give(Scrubbed::Bytes(&held));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, Scrubbed, Scrubber, mask, pieces, placeholder};
+    use crate::value::Value;
+
+    fn scrubber() -> Scrubber {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "token", "hunter2");
+        scrubber.add("r-1", "long", "hunter2-and-more");
+        scrubber
+    }
+
+    fn streamed(parts: &[&str]) -> String {
+        let scrubber = scrubber();
+        let mut stream = scrubber.stream();
+        let mut out = Vec::new();
+        let mut give = |piece: Scrubbed<'_>| match piece {
+            Scrubbed::Bytes(bytes) => out.extend_from_slice(bytes),
+            Scrubbed::Secret(pattern) => out.extend_from_slice(pattern.mask.as_bytes()),
+        };
+        for part in parts {
+            stream.push(part.as_bytes(), &mut give);
+        }
+        stream.end(&mut give);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn a_text_is_scrubbed_and_masked() {
+        let scrubbed = scrubber().text("a hunter2 b hunter2-and-more c");
+        let scrubbed = scrubbed.unwrap_or_default();
+        let (token, long) = (placeholder("r-1", "token"), placeholder("r-1", "long"));
+        assert_eq!(scrubbed, format!("a {token} b {long} c"));
+        assert_eq!(mask(&scrubbed), "a [secret token] b [secret long] c");
+        assert_eq!(scrubber().text("nothing here"), None);
+    }
+
+    #[test]
+    fn the_name_of_a_secret_may_be_the_value_of_another() {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "token", "token");
+        let once = scrubber.text("my token").unwrap_or_default();
+        assert_eq!(once, format!("my {}", placeholder("r-1", "token")));
+        assert_eq!(scrubber.text(&once).as_deref(), Some(once.as_str()));
+    }
+
+    #[test]
+    fn a_value_in_two_pieces_of_a_stream_is_found() {
+        assert_eq!(streamed(&["a hun", "ter", "2 b"]), "a [secret token] b");
+        assert_eq!(streamed(&["a hun", "ted"]), "a hunted");
+        assert_eq!(streamed(&["hunthunter2"]), "hunt[secret token]");
+        assert_eq!(streamed(&["ends in hunter"]), "ends in hunter");
+    }
+
+    #[test]
+    fn values_are_scrubbed_where_they_are_keys_and_inside_json() {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "key", "a\"quoted\"b");
+        let value = Value::map([("a\"quoted\"b", Value::text(r#"{"k": "a\"quoted\"b"}"#))]);
+        let shown = scrubber.value(&value).to_string();
+        assert!(!shown.contains("quoted"), "{shown}");
+    }
+
+    #[test]
+    fn a_placeholder_that_was_taken_apart_is_noticed() {
+        let whole = placeholder("r-1", "token");
+        assert!(pieces(&whole).all(|piece| matches!(piece, Piece::Secret(_))));
+        let mut letters = whole.chars();
+        letters.next_back();
+        assert!(pieces(letters.as_str()).any(|piece| piece == Piece::Broken));
+        let reversed: String = whole.chars().rev().collect();
+        assert!(pieces(&reversed).any(|piece| piece == Piece::Broken));
+    }
+}

@@ -1,0 +1,166 @@
+"""How the server begins, is reached and ends."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+
+import httpx2
+from harness import FLOW, call, expect
+
+HANG = """\
+name: hang
+steps:
+  - {id: wait, type: shell, command: "echo $$ > pid; exec sleep 1000", timeout: 1h}
+"""
+
+
+async def http_wants_the_token_and_a_local_page(place):
+    async with place.serve() as served:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        right = {**accept, "Authorization": f"Bearer {served.token}"}
+        async with httpx2.AsyncClient() as http:
+            async def status(headers):
+                return (await http.post(served.url, json=body, headers=headers)).status_code
+
+            refused = await http.post(served.url, json=body, headers=accept)
+            assert refused.status_code == 401 and "Bearer" in refused.headers["WWW-Authenticate"]
+            assert await status({**accept, "Authorization": "Bearer guess"}) == 401
+            assert await status({**accept, "Authorization": f"Basic {served.token}"}) == 401
+            assert await status({**right, "Host": "evil.example"}) == 403
+            assert await status({**right, "Origin": "http://evil.example"}) == 403
+            assert await status({**right, "Origin": "http://localhost:3000"}) not in (401, 403)
+        port = served.url.split(":")[2].split("/")[0]
+        note = place.project / f".flow/serve-{port}.json"
+        assert stat.S_IMODE(note.stat().st_mode) == 0o600
+        assert json.loads(note.read_text())["token"] == served.token
+    assert not note.exists()
+
+
+async def http_takes_the_token_of_the_environment(place):
+    async with place.serve(env={"FLOW_TOKEN": "chosen"}) as served:
+        assert served.token == "chosen"
+        async with served.connect() as client:
+            await client.list_tools()
+
+
+async def http_listens_on_this_machine_only(place):
+    await place.flow("serve", "--http", "0.0.0.0:0", code=2)
+    await place.flow("serve", "--http", "nonsense", code=2)
+
+
+def gone(pid):
+    """Whether a process has ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+async def _begun(place):
+    """A server with a run under way, by hand so that its end can be watched."""
+    place.workflow("hang", HANG)
+    process = await asyncio.create_subprocess_exec(
+        FLOW, "serve", cwd=place.project, env=place.env,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )
+    initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    for message in (
+        {"id": 1, "method": "initialize", "params": initialize},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": "hang"}}},
+    ):
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    pid = place.project / "pid"
+    await until(lambda: pid.exists() and pid.read_text().strip())
+    return process, int(pid.read_text())
+
+
+async def ends(place, process, child):
+    """The server ends by itself, leaves no process, and the run can be gone on with."""
+    assert await process.wait() == 0, (await process.stderr.read()).decode()
+    assert gone(child)
+    runs = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+    assert len(runs) == 1 and runs[0]["status"] in ("running", "waiting"), runs
+    (place.project / "pid").unlink()
+    shown = json.loads(await place.flow("show", runs[0]["run_id"], "--format", "json"))
+    assert shown, "the journal can be read"
+
+
+async def a_client_that_leaves_ends_the_server_and_nothing_is_left(place):
+    process, child = await _begun(place)
+    process.stdin.close()
+    await ends(place, process, child)
+
+
+async def a_server_told_to_stop_leaves_nothing(place):
+    for which in (signal.SIGTERM, signal.SIGINT):
+        process, child = await _begun(place)
+        process.send_signal(which)
+        assert await process.wait() == 0, (await process.stderr.read()).decode()
+        assert gone(child)
+        (place.project / "pid").unlink()
+
+
+async def several_servers_share_a_project(place):
+    place.workflow("hang", HANG.replace("exec sleep 1000", "while [ ! -e go ]; do sleep 0.01; done"))
+    async with place.connect("stdio", "legacy") as one, place.connect("http", "auto") as other:
+        ran = await call(one, "flow", {"flow_name": "hang", "wait_seconds": 0})
+        expect(ran, status="running")
+        run = ran["workflow_id"]
+        expect(await call(other, "get_workflow_status", {"workflow_id": run}), status="running")
+        both = await asyncio.gather(*(
+            call(client, "save_to_memory", {"key": f"k{n}", "value": n})
+            for n, client in enumerate([one, other] * 10)
+        ))
+        assert all(answer["success"] for answer in both)
+        assert len((await call(one, "list_memory_keys"))["keys"]) == 20
+        (place.project / "go").touch()
+        expect(
+            await call(one, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60}), status="completed"
+        )
+        expect(await call(other, "get_workflow_status", {"workflow_id": run}), status="completed")
+
+
+async def what_is_not_mcp_is_answered_and_survived(place):
+    process = await asyncio.create_subprocess_exec(
+        FLOW, "serve", cwd=place.project, env=place.env,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )
+    initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "no/such/method"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": 7}}},
+        {"jsonrpc": "2.0", "id": 4, "method": "ping"},
+    ]
+    answers = {}
+    for line in lines:
+        process.stdin.write(json.dumps(line).encode() + b"\n")
+        if "id" in line:
+            answer = json.loads(await process.stdout.readline())
+            answers[answer["id"]] = answer
+    assert answers[2]["error"]["code"] == -32601
+    assert answers[3]["result"]["isError"] and "`flow_name`" in answers[3]["result"]["content"][0]["text"]
+    assert answers[4]["result"] == {}
+    process.stdin.close()
+    assert await process.wait() == 0
+
+
+async def a_client_that_says_nothing_is_no_error(place):
+    process = await asyncio.create_subprocess_exec(
+        FLOW, "serve", cwd=place.project, env=place.env,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )
+    process.stdin.close()
+    assert await process.wait() == 0
+    assert await process.stderr.read() == b""

@@ -1,0 +1,556 @@
+"""The workflow toolset: every tool once well and once badly."""
+
+import asyncio
+import json
+
+from harness import accept, call, expect, refused
+
+import mcp_types as types
+
+HELLO = """\
+name: hello
+description: Says hello
+inputs:
+  who: {type: string, default: world, description: Whom to greet}
+steps:
+  - {id: greet, type: shell, command: "echo hello {{ inputs.who }}", output_format: text, output_to: said}
+outputs:
+  said: "{{ state.said }}"
+"""
+ASK = """\
+name: ask
+description: Asks for a name
+steps:
+  - {id: name, type: prompt, kind: text, message: Your name?, output_to: name}
+  - {id: sure, type: prompt, kind: confirm, message: Sure?, output_to: sure}
+outputs:
+  name: "{{ state.name.input }}"
+  sure: "{{ state.sure.confirmed }}"
+"""
+# Goes on until the file appears.
+HANG = """\
+name: hang
+description: Waits for a file
+steps:
+  - {id: wait, type: shell, command: "while [ ! -e go ]; do sleep 0.01; done; echo went", timeout: 60s,
+     output_format: text, output_to: said}
+outputs:
+  said: "{{ state.said }}"
+"""
+STATES = """\
+name: two_states
+description: Two states
+initial_state: first
+states:
+  first:
+    action: {type: shell, command: echo one}
+    transitions: [{condition: success, next_state: second}]
+  second:
+    action: {type: shell, command: echo two}
+"""
+
+
+async def every_tool_has_schemas_and_truthful_hints(place):
+    async def case(client):
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        for name, tool in tools.items():
+            assert name.replace("_", "").isalpha() and name.islower(), name
+            assert tool.description and tool.title, name
+            assert tool.input_schema["type"] == "object", name
+            assert tool.output_schema["type"] == "object", name
+            assert "anyOf" not in tool.input_schema and "oneOf" not in tool.input_schema, name
+        reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
+        assert {"list_workflows", "get_workflow_info", "load_from_memory"} <= reading, reading
+        assert not {"flow", "run_workflow", "create_workflow", "delete_workflow", "save_to_memory"} & reading
+        assert len(client.instructions.encode()) < 4096
+        assert client.server_info.name == "flow"
+
+    await place.every_way(case)
+
+
+async def workflows_are_listed_with_their_parameters(place):
+    place.workflow("hello", HELLO)
+    place.workflow("broken", "steps: [{type: shel}]")
+
+    async def case(client):
+        listed = await call(client, "list_workflows")
+        workflows = {workflow["name"]: workflow for workflow in listed["workflows"]}
+        assert listed["total"] == len(workflows)
+        expect(workflows["hello"], description="Says hello", source="project", state_count=1, run_count=0, error=None)
+        expect(workflows["hello"]["parameters"][0], name="who", type="string", required=False, default="world")
+        assert "shel" in workflows["broken"]["error"]
+        assert workflows["plan"]["source"] == "builtin"
+        own = await call(client, "list_workflows", {"include_global": False})
+        assert [workflow["name"] for workflow in own["workflows"]] == ["broken", "hello"]
+        reason = await refused(client, "list_workflows", {"include_globl": False})
+        assert "include_global" in reason, reason
+
+    await place.every_way(case)
+
+
+async def the_flow_tool_lists_plans_and_runs(place):
+    place.workflow("hello", HELLO)
+
+    async def case(client):
+        tools = (await client.list_tools()).tools
+        flow = next(tool for tool in tools if tool.name == "flow")
+        names = flow.input_schema["properties"]["flow_name"]["enum"]
+        assert names[0] == "list" and {"hello", "plan"} <= set(names), names
+        assert flow.input_schema["required"] == ["flow_name"]
+        listed = await call(client, "flow", {"flow_name": "list"})
+        assert "hello" in [workflow["name"] for workflow in listed["workflows"]]
+        table = await call(client, "flow", {"flow_name": "list", "format": "table"})
+        assert "DESCRIPTION" in table["listing"], table
+        yaml = await call(client, "flow", {"flow_name": "list", "format": "yaml", "verbose": True})
+        assert "name: hello" in yaml["listing"]
+        plan = await call(client, "flow", {"flow_name": "hello", "dry_run": True})
+        expect(plan["plan"]["steps"][0], id="greet", type="shell", does="$ echo hello world")
+        assert "workflow_id" not in plan
+        ran = await call(client, "flow", {"flow_name": "hello", "parameters": {"who": "Ann"}})
+        expect(ran, success=True, status="completed", output={"said": "hello Ann"}, final_state="completed", error=None)
+        reason = await refused(client, "flow", {"flow_name": "hello", "parameters": {"whom": "Ann"}})
+        assert "`whom`" in reason and "`who`" in reason, reason
+        reason = await refused(client, "flow", {"flow_name": "list", "format": "tabel"})
+        assert "`format`" in reason and "table" in reason, reason
+        unknown = await call(client, "flow", {"flow_name": "hallo"})
+        assert not unknown["success"] and "did you mean `hello`?" in unknown["error"], unknown
+        assert "plan" in unknown["available_workflows"]
+
+    await place.every_way(case)
+
+
+async def a_workflow_runs_by_name_or_given_whole(place):
+    place.workflow("hello", HELLO)
+    place.workflow("two_states", STATES)
+
+    async def case(client):
+        ran = await call(client, "run_workflow", {"workflow_name": "hello", "inputs": {"who": "Ann"}})
+        expect(
+            ran, success=True, status="completed", workflow_name="hello", final_state="completed", states_executed=1,
+            output={"said": "hello Ann"}, pending=None, error=None, workflow_saved=False, recursion_depth=0,
+        )
+        assert ran["workflow_id"].startswith("r-") and ran["total_elapsed_time"] >= 0
+        assert "hello" in ran["available_workflows"]
+        variables = {"workflow_name": "hello", "initial_variables": {"who": "Bob"}}
+        assert (await call(client, "run_workflow", variables))["output"] == {"said": "hello Bob"}
+        states = await call(client, "run_workflow", {"workflow_name": "two_states"})
+        expect(states, success=True, final_state="second", states_executed=2)
+        log = [entry for entry in states["execution_log"] if entry["phase"] == "execution"]
+        assert [entry["state"] for entry in log] == ["first", "second"], log
+        expect(log[0]["transition"], from_state="first", to_state="second", condition_met=True)
+        assert log[1]["transition"] is None
+        failed = await call(
+            client, "run_workflow", {"workflow_definition": {"steps": [{"type": "shell", "command": "exit 3"}]}}
+        )
+        expect(failed, success=False, status="failed", workflow_saved=False)
+        assert "3" in failed["error"], failed
+        reason = await refused(client, "run_workflow", {})
+        assert "`workflow_name`" in reason, reason
+        reason = await refused(client, "run_workflow", {"workflow_name": "hello", "max_states": "many"})
+        assert "`max_states`" in reason, reason
+        unknown = await call(client, "run_workflow", {"workflow_name": "two_stats"})
+        expect(unknown, success=False, final_state="workflow_not_found", workflow_id=None)
+        assert "did you mean `two_states`?" in unknown["error"], unknown
+        invalid = await call(client, "run_workflow", {"workflow_definition": {"steps": [{"type": "shel"}]}})
+        expect(invalid, success=False, final_state="definition_invalid", workflow_id=None)
+        assert "did you mean `shell`?" in invalid["error"], invalid
+
+    await place.every_way(case)
+
+
+async def a_definition_that_succeeds_is_kept(place):
+    async def case(client):
+        name = f"kept_{case.count}"
+        case.count += 1
+        definition = {"name": name, "steps": [{"type": "shell", "command": f"echo {name}"}]}
+        ran = await call(client, "run_workflow", {"workflow_definition": definition})
+        expect(ran, success=True, workflow_saved=True, saved_workflow_name=name)
+        assert name in ran["available_workflows"]
+        again = await call(client, "run_workflow", {"workflow_definition": {**definition, "name": "other"}})
+        expect(again, success=True, workflow_saved=False, saved_workflow_name=name)
+        not_kept = {"name": "passing", "steps": [{"type": "shell", "command": "echo passing"}]}
+        ran = await call(client, "run_workflow", {"workflow_definition": not_kept, "save_on_success": False})
+        expect(ran, success=True, workflow_saved=False, saved_workflow_name=None)
+        assert "passing" not in ran["available_workflows"]
+
+    case.count = 0
+    await place.every_way(case)
+
+
+async def workflows_are_stored_looked_at_and_deleted(place):
+    async def case(client):
+        definition = {
+            "name": "build",
+            "description": "Builds",
+            "arguments": {"ROOT": {"name": "ROOT", "description": "Where", "required": True}},
+            "return_values": {"STATUS": {"name": "STATUS", "description": "How it went"}},
+            "initial_state": "start",
+            "states": {"start": {"action": {"tool": "send_input", "params": {"input_text": "export STATUS=ok\n"}}}},
+        }
+        made = await call(client, "create_workflow", {"workflow_definition": definition})
+        expect(made, success=True, workflow_name="build", validation_errors=[], error=None)
+        assert made["stored_file"].endswith(".flow/workflows/build.json")
+        expect(made["workflow_signature"], description="Builds")
+        expect(made["workflow_signature"]["arguments"]["ROOT"], required=True, description="Where")
+        twice = await call(client, "create_workflow", {"workflow_definition": definition})
+        expect(twice, success=False, workflow_name="build")
+        assert "overwrite_existing" in twice["error"]
+        over = {"workflow_definition": definition, "overwrite_existing": True}
+        expect(await call(client, "create_workflow", over), success=True)
+        text = "name: from_text\nsteps:\n  - {type: shell, command: make}\n"
+        expect(await call(client, "create_workflow", {"workflow_definition": text}), success=True)
+        wrong = "name: wrong\ninitial_state: strt\nstates:\n  start: {action: {tool: send_inpt, params: {}}}\n"
+        wrong = await call(client, "create_workflow", {"workflow_definition": wrong})
+        expect(wrong, success=False, stored_file="", workflow_signature=None)
+        assert len(wrong["validation_errors"]) == 2, wrong
+        assert any("definition:2:16" in error and "start" in error for error in wrong["validation_errors"]), wrong
+        reason = await refused(client, "create_workflow", {"definition": {}})
+        assert "workflow_definition" in reason, reason
+
+        info = await call(client, "get_workflow_info", {"workflow": "build"})
+        expect(info, name="build", description="Builds", source="project", state_count=1, run_count=0, last_run=None)
+        assert info["found_at"].endswith("build.json") and info["created"]
+        original = await call(client, "get_workflow_definition", {"workflow": "from_text"})
+        expect(original, name="from_text", text=text, resolved_imports=[])
+        assert original["definition"]["steps"] == [{"type": "shell", "command": "make"}]
+        assert original["loaded_from"].endswith("from_text.yaml")
+        for tool in ("get_workflow_info", "get_workflow_definition"):
+            reason = await refused(client, tool, {"workflow": "buidl"})
+            assert "did you mean `build`?" in reason and "from_text" in reason, reason
+            assert "`workflow`" in await refused(client, tool, {})
+
+        for name in ("build", "from_text"):
+            gone = await call(client, "delete_workflow", {"workflow_name": name})
+            expect(gone, success=True, workflow_name=name)
+        builtin = await call(client, "delete_workflow", {"workflow_name": "plan"})
+        assert not builtin["success"] and builtin["error"], builtin
+        unknown = await call(client, "delete_workflow", {"workflow_name": "build"})
+        assert not unknown["success"] and "there is no workflow `build`" in unknown["error"]
+        assert "`workflow_name`" in await refused(client, "delete_workflow", {"workflow": "x"})
+
+    await place.every_way(case)
+
+
+async def the_schema_is_that_of_the_command_line(place):
+    printed = json.loads(await place.flow("schema"))
+
+    async def case(client):
+        schema = await call(client, "get_workflow_schema")
+        assert schema["json_schema"] == printed
+        assert {"send_input", "await_output", "run_workflow"} <= set(schema["available_tools"])
+        # What only agents call is no tool of a workflow.
+        assert not {"flow", "create_workflow", "start_workflow"} & set(schema["available_tools"])
+        assert "**await_output**" in schema["documentation"] and schema["schema_version"]
+        assert "no parameter `x`" in await refused(client, "get_workflow_schema", {"x": 1})
+
+    await place.every_way(case)
+
+
+async def values_are_kept_between_connections(place):
+    async with place.connect() as client:
+        expect(await call(client, "save_to_memory", {"key": "research_1", "value": {"a": [1, None]}}), success=True)
+        assert "`key`" in await refused(client, "save_to_memory", {"value": 1})
+
+    async def case(client):
+        kept = await call(client, "load_from_memory", {"key": "research_1"})
+        expect(kept, success=True, value={"a": [1, None]})
+        missing = await call(client, "load_from_memory", {"key": "research_2"})
+        assert not missing["success"] and "research_1" in missing["error"], missing
+        assert "`key`" in await refused(client, "load_from_memory", {"key": 5})
+        keys = await call(client, "list_memory_keys", {"prefix": "research_"})
+        expect(keys, keys=["research_1"], total=1)
+        expect(await call(client, "list_memory_keys", {"prefix": "x"}), keys=[])
+        assert "`prefix`" in await refused(client, "list_memory_keys", {"prefix": 1})
+
+    await place.every_way(case)
+
+
+async def a_person_is_asked_through_the_client(place):
+    place.workflow("ask", ASK)
+    asked = []
+
+    async def elicit(_, params):
+        asked.append(params.message)
+        schema = params.requested_schema
+        if "input" in schema["properties"]:
+            return accept(input="Ann")
+        assert schema["properties"]["confirmed"]["type"] == "boolean"
+        return accept(confirmed=True)
+
+    async def case(client):
+        asked.clear()
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        expect(ran, success=True, output={"name": "Ann", "sure": True})
+        assert asked == ["Your name?", "Sure?"], asked
+        ran = await call(client, "flow", {"flow_name": "ask"})
+        expect(ran, success=True, output={"name": "Ann", "sure": True})
+        asked.clear()
+        ran = await call(client, "flow", {"flow_name": "ask", "interactive": False})
+        expect(ran, success=False, status="waiting")
+        assert asked == []
+
+    await place.every_way(case, elicitation_callback=elicit)
+
+
+async def a_person_who_declines_or_closes_the_form_is_heard(place):
+    place.workflow("ask", ASK)
+
+    async def decline(_, params):
+        return types.ElicitResult(action="decline")
+
+    async def refuses(client):
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        expect(ran, success=False, status="failed")
+
+    async def close(_, params):
+        return types.ElicitResult(action="cancel")
+
+    async def waits(client):
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        expect(ran, success=False, status="waiting", error=None)
+        expect(ran["pending"], type="prompt", message="Your name?")
+
+    await place.every_way(refuses, elicitation_callback=decline)
+    await place.every_way(waits, elicitation_callback=close)
+
+
+async def a_run_that_nobody_can_answer_waits_and_goes_on_by_the_command_line(place):
+    place.workflow("ask", ASK)
+
+    async def case(client):
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        expect(ran, success=False, status="waiting")
+        expect(ran["pending"], step="name", type="prompt", kind="text", message="Your name?")
+        run = ran["workflow_id"]
+        await place.flow("answer", run, "Ann", code=5)
+        stands = await call(client, "get_workflow_status", {"workflow_id": run})
+        expect(stands, status="waiting", workflow_name="ask", state={"name": {"input": "Ann"}})
+        expect(stands["pending"], step="sure")
+        await place.flow("answer", run, "yes")
+        stands = await call(client, "get_workflow_status", {"workflow_id": run})
+        expect(stands, status="completed", output={"name": "Ann", "sure": True}, pending=None)
+        reason = await refused(client, "get_workflow_status", {"workflow_id": "r-nothing"})
+        assert "r-nothing" in reason, reason
+        assert "`workflow_id`" in await refused(client, "get_workflow_status", {})
+
+    await place.every_way(case)
+
+
+async def a_long_run_outlives_its_call(place):
+    place.workflow("hang", HANG)
+
+    async def case(client):
+        go = place.project / "go"
+        go.unlink(missing_ok=True)
+        ran = await call(client, "run_workflow", {"workflow_name": "hang", "wait_seconds": 0.2})
+        expect(ran, success=False, status="running", error=None)
+        run = ran["workflow_id"]
+        expect(await call(client, "get_workflow_status", {"workflow_id": run}), status="running")
+        following = asyncio.create_task(
+            call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60})
+        )
+        go.touch()
+        expect(await following, status="completed", output={"said": "went"})
+
+    await place.every_way(case)
+
+
+async def a_cancelled_call_cancels_its_run(place):
+    place.workflow("hang", HANG)
+
+    async def case(client):
+        progressed = asyncio.Event()
+
+        async def progress(_progress, _total, _message):
+            progressed.set()
+
+        waiting = asyncio.create_task(
+            client.call_tool("run_workflow", {"workflow_name": "hang"}, progress_callback=progress)
+        )
+        await progressed.wait()
+        waiting.cancel()
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            pass
+        runs = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+        run = runs[0]["run_id"]
+        while True:
+            stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 5})
+            if stands["status"] != "running":
+                break
+        expect(stands, status="cancelled")
+
+    await place.every_way(case)
+
+
+async def progress_is_told_in_order_with_details(place):
+    place.workflow("two_states", STATES)
+    place.workflow("fails", "steps:\n  - {id: bad, type: shell, command: exit 3}\n")
+
+    async def case(client):
+        told = []
+
+        async def progress(done, total, message):
+            told.append((done, total, message))
+
+        ran = await call(client, "flow", {"flow_name": "two_states"}, progress_callback=progress)
+        expect(ran, success=True)
+        assert [message for _, _, message in told] == [
+            "Starting workflow: two_states",
+            "Entering state: first",
+            "Completed state: first",
+            "Entering state: second",
+            "Completed state: second",
+            "Completed workflow: two_states",
+        ], told
+        numbers = [done for done, _, _ in told]
+        assert numbers == sorted(set(numbers)), numbers
+        assert told[-1][0] == told[-1][1]
+        told.clear()
+        ran = await call(client, "run_workflow", {"workflow_name": "fails"}, progress_callback=progress)
+        expect(ran, success=False)
+        assert told[-1][2] == "Workflow failed: fails", told
+        told.clear()
+        await call(client, "flow", {"flow_name": "two_states", "quiet": True}, progress_callback=progress)
+        assert told == []
+
+    await place.every_way(case)
+
+
+async def details_of_progress_are_in_its_meta(place):
+    place.workflow("hello", HELLO.replace("default: world", "default: world, secret: true"))
+    told = []
+
+    async def heard(message):
+        params = getattr(message, "params", None)
+        if getattr(message, "method", None) == "notifications/progress":
+            told.append(params.model_dump(by_alias=True))
+
+    async def case(client):
+        told.clear()
+
+        async def progress(*_):
+            pass
+
+        await call(client, "flow", {"flow_name": "hello"}, progress_callback=progress)
+        metas = [one["_meta"] for one in told]
+        assert len(metas) == 4, told
+        expect(metas[0], flow_name="hello", initial_state="greet")
+        assert all(meta["run_id"].startswith("r-") for meta in metas)
+        assert "world" not in json.dumps(told), "a secret is told"
+        expect(metas[1], state_id="greet")
+        expect(metas[2], state_id="greet", next_state=None, status="success")
+        expect(metas[3], status="completed", final_state="greet")
+
+    await place.every_way(case, message_handler=heard)
+
+
+async def log_messages_tell_who_gave_no_token(place):
+    place.workflow("hello", HELLO)
+    heard = []
+
+    async def log(params):
+        heard.append(params.data["message"])
+
+    async def case(client):
+        heard.clear()
+        await call(client, "flow", {"flow_name": "hello"})
+        assert heard[0] == "Starting workflow: hello" and heard[-1] == "Completed workflow: hello", heard
+
+    await place.every_way(case, logging_callback=log, log_level="info")
+    # Who does not want them is not told, in either era.
+    async with place.connect("stdio", "auto", logging_callback=log) as client:
+        heard.clear()
+        await call(client, "flow", {"flow_name": "hello"})
+        assert heard == []
+    async with place.connect("stdio", "legacy", logging_callback=log) as client:
+        await client.set_logging_level("error")
+        await call(client, "flow", {"flow_name": "hello"})
+        assert heard == []
+
+
+async def clients_hear_of_workflows_that_come_and_go(place):
+    for transport in ("stdio", "http"):
+        changed = asyncio.Event()
+
+        async def heard(message):
+            if getattr(message, "method", None) == "notifications/tools/list_changed":
+                changed.set()
+
+        async with place.connect(transport, "legacy", message_handler=heard) as client:
+            await client.list_tools()
+            place.workflow("fresh", HELLO.replace("hello", "fresh", 1))
+            await changed.wait()
+            changed.clear()
+            flow = next(tool for tool in (await client.list_tools()).tools if tool.name == "flow")
+            assert "fresh" in flow.input_schema["properties"]["flow_name"]["enum"]
+            await call(client, "delete_workflow", {"workflow_name": "fresh"})
+            await changed.wait()
+        async with place.connect(transport, "auto") as client:
+            async with client.listen(tools_list_changed=True) as subscription:
+                await client.list_tools()
+                definition = "name: fresh\nsteps: [{type: shell, command: make}]\n"
+                await call(client, "create_workflow", {"workflow_definition": definition})
+                await anext(aiter(subscription))
+            await call(client, "delete_workflow", {"workflow_name": "fresh"})
+
+
+async def resources_prompts_and_completion_work(place):
+    place.workflow("hello", HELLO)
+
+    async def case(client):
+        resources = {str(resource.uri) for resource in (await client.list_resources()).resources}
+        assert {"workflow://hello", "workflow://plan", "schema://workflow"} <= resources
+        read = await client.read_resource("workflow://hello")
+        assert read.contents[0].text == HELLO
+        schema = json.loads((await client.read_resource("schema://workflow")).contents[0].text)
+        assert schema["$schema"]
+        run = (await call(client, "flow", {"flow_name": "hello"}))["workflow_id"]
+        stands = json.loads((await client.read_resource(f"run://{run}")).contents[0].text)
+        expect(stands, workflow_id=run, status="completed")
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [template.uri_template for template in templates] == ["workflow://{name}", "run://{id}"]
+        try:
+            await client.read_resource("workflow://hullo")
+            raise AssertionError("there is no such workflow")
+        except Exception as error:
+            assert "did you mean `hello`?" in str(error), error
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        assert prompts["workflow"].arguments[0].required
+        prompt = await client.get_prompt("workflow", {"workflow": "hello", "inputs": "who=Ann"})
+        text = prompt.messages[0].content.text
+        for part in ("`hello`", "start_workflow", "get_next_step", "80 %", "checkpoint_workflow", "resume_workflow", "who=Ann"):
+            assert part in text, part
+        reference = types.PromptReference(type="ref/prompt", name="workflow")
+        names = await client.complete(reference, {"name": "workflow", "value": "he"})
+        assert names.completion.values == ["hello"]
+        inputs = await client.complete(
+            reference, {"name": "inputs", "value": ""}, context_arguments={"workflow": "hello"}
+        )
+        assert inputs.completion.values == ["who="]
+        template = types.ResourceTemplateReference(type="ref/resource", uri="run://{id}")
+        runs = await client.complete(template, {"name": "id", "value": run[:10]})
+        assert run in runs.completion.values
+
+    await place.every_way(case)
+
+
+async def toolsets_and_read_only_narrow_what_is_offered(place):
+    async def names(*arguments):
+        async with place.connect(arguments=arguments) as client:
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    everything = await names()
+    workflow = await names("--toolsets", "workflow")
+    assert {"flow", "run_workflow", "save_to_memory", "get_workflow_status"} <= workflow
+    assert workflow < everything
+    reading = await names("--read-only")
+    assert {"list_workflows", "get_workflow_status", "load_from_memory"} <= reading
+    assert not {"flow", "run_workflow", "create_workflow", "save_to_memory", "send_input"} & reading
+    async with place.connect(arguments=["--read-only"]) as client:
+        try:
+            await client.call_tool("run_workflow", {"workflow_name": "plan"})
+            raise AssertionError("it is not offered")
+        except Exception as error:
+            assert "run_workflow" in str(error), error
