@@ -10,7 +10,9 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::mcp::McpServers;
-use flow_runtime::host::{Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows};
+use flow_runtime::host::{
+    Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use flow_model::tools::{
-    AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse,
-};
+use flow_model::tools::{AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse};
 use flow_runtime::briefs::{Brief, BriefError, Briefs, Found, Kind};
 use flow_runtime::library::Location;
 use flow_runtime::value::Value as Given;

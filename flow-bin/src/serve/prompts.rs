@@ -30,14 +30,16 @@ pub(super) fn list(server: &Server) -> Vec<Prompt> {
     let own = own.with_title("Drive a workflow");
     let files = server.briefs(Kind::Prompt).list().into_iter();
     // One that cannot be read says why when it is asked for.
-    let files = files.filter(|found| found.name != ORCHESTRATOR).map(|found| {
-        let name = found.name.clone();
-        let brief = Brief::read(found).ok();
-        let arguments = brief.as_ref().and_then(Brief::arguments);
-        let arguments = arguments.map(|fields| fields.iter().map(argument).collect());
-        let described = brief.as_ref().and_then(|brief| brief.description.clone());
-        Prompt::new(name, described, arguments)
-    });
+    let files = files
+        .filter(|found| found.name != ORCHESTRATOR)
+        .map(|found| {
+            let name = found.name.clone();
+            let brief = Brief::read(found).ok();
+            let arguments = brief.as_ref().and_then(Brief::arguments);
+            let arguments = arguments.map(|fields| fields.iter().map(argument).collect());
+            let described = brief.as_ref().and_then(|brief| brief.description.clone());
+            Prompt::new(name, described, arguments)
+        });
     [own].into_iter().chain(files).collect()
 }
 
