@@ -15,7 +15,7 @@ use crate::run::{self, Screen, finish, label};
 use crate::target;
 
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
     let run = engine.resolve(&arguments.run)?;
     let run = match engine.host.journal().run(run)?.status {
         Status::Failed => {
@@ -30,7 +30,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
     let run = engine.resolve(&arguments.run)?;
     let (asking, action) = asked(&engine, run, arguments.step.as_deref())?;
     let happening = match &arguments.answer {

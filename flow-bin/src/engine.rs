@@ -1,7 +1,7 @@
 //! The engine of the commands that deal with runs: a journal, a host, a small runtime.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -52,7 +52,6 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
 pub(crate) fn options(
     journal: Journal,
     library: Library,
-    beside: Option<PathBuf>,
     terminals: &Terminals,
     servers: &Arc<McpServers>,
 ) -> Result<HostOptions> {
@@ -64,11 +63,7 @@ pub(crate) fn options(
         Arc::clone(servers) as _,
     ];
     options.tools = Arc::new(Toolbox::new(tools));
-    let mut siblings = Library::empty();
-    if let Some(directory) = beside {
-        siblings = siblings.with_directory(Place::Project, directory);
-    }
-    options.workflows = Arc::new(Known { library, siblings });
+    options.workflows = Arc::new(Known { library });
     Ok(options)
 }
 
@@ -107,7 +102,6 @@ impl Engine {
     /// An engine that drives runs.
     pub(crate) fn new(
         library: Library,
-        beside: Option<PathBuf>,
         people: Arc<dyn People>,
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
@@ -115,7 +109,7 @@ impl Engine {
         let terminals = Terminals::new(terminal::Options::default())?;
         // Nobody else is asked for tools, so that what is missing is told with what there is.
         let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
-        let mut options = options(journal, library, beside, &terminals, &servers)?;
+        let mut options = options(journal, library, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -143,7 +137,7 @@ impl Engine {
         }
         let nobody = Arc::new(flow_runtime::host::Nobody);
         let unwatched = Arc::new(flow_runtime::host::NoWatch);
-        Engine::new(library, None, nobody, unwatched).map(Some)
+        Engine::new(library, nobody, unwatched).map(Some)
     }
 
     /// Waits for something that the host does.
@@ -203,18 +197,25 @@ fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
     Box::new(Expressions::new())
 }
 
-/// The workflows that others call: those of the library, then those beside the file that is run.
+/// The workflows that others call: those of the library, then those beside the file that was run.
 struct Known {
     library: Library,
-    siblings: Library,
 }
 
 impl Workflows for Known {
     fn find(&self, name: &str) -> Result<Graph, String> {
+        self.find_beside(name, None)
+    }
+
+    fn find_beside(&self, name: &str, beside: Option<&Path>) -> Result<Graph, String> {
         let in_one = |library: &Library| library.get(name).map_err(|error| error.to_string());
-        let found = match in_one(&self.library)? {
-            Some(entry) => Some(entry),
-            None => in_one(&self.siblings)?,
+        let found = match (in_one(&self.library)?, beside) {
+            (Some(entry), _) => Some(entry),
+            (None, Some(directory)) => {
+                let siblings = Library::empty();
+                in_one(&siblings.with_directory(Place::Project, directory.to_owned()))?
+            }
+            (None, None) => None,
         };
         let Some(entry) = found else {
             let message = format!("there is no workflow `{name}`");

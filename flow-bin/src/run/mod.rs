@@ -8,7 +8,6 @@ mod result;
 mod screen;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -53,8 +52,9 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
+    let (mut engine, screen) = engine(library, &arguments.driving, output)?;
     let options = StartOptions {
+        beside,
         max_steps: arguments.max_steps,
         ..StartOptions::default()
     };
@@ -81,7 +81,6 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
 /// An engine whose progress and questions are shown as asked for.
 pub(crate) fn engine(
     library: Library,
-    beside: Option<PathBuf>,
     driving: &Driving,
     output: &Output,
 ) -> Result<(Engine, Arc<Screen>)> {
@@ -110,6 +109,6 @@ pub(crate) fn engine(
         Arc::clone(&screen),
     );
     let watch: Arc<Screen> = Arc::clone(&screen);
-    let engine = Engine::new(library, beside, Arc::new(person), watch)?;
+    let engine = Engine::new(library, Arc::new(person), watch)?;
     Ok((engine, screen))
 }

@@ -60,7 +60,7 @@ fn exit(report: &Report) -> Exit {
 
 /// The object that `run`, `resume` and `answer` print.
 fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
-    json!({
+    let mut object = json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
         "status": match report.status {
@@ -77,8 +77,11 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
-        "missing_secrets": secrets,
-    })
+    });
+    if !secrets.is_empty() {
+        object["missing_secrets"] = json!(secrets);
+    }
+    object
 }
 
 /// Something that a run waits for, with everything needed to answer it.

@@ -104,7 +104,7 @@ impl Server {
         let directory = target::current()?;
         let servers = Arc::new(McpServers::around(&directory));
         let memory = Memory::new(journal.clone());
-        let mut options = engine::options(journal, library.clone(), None, &terminals, &servers)?;
+        let mut options = engine::options(journal, library.clone(), &terminals, &servers)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         let host = Host::new(options);

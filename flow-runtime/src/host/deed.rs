@@ -1,6 +1,6 @@
 //! What a host does for a run: commands, tools, questions, delegates, calls of other workflows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::driver::Driver;
@@ -145,8 +145,22 @@ impl Host {
                 )
                 .await
             }
-            Deed::Delegate { instructions, .. } => {
-                self.delegate(run, action, instructions, base).await
+            Deed::Delegate {
+                instructions,
+                returns,
+                complaint,
+                ..
+            } => {
+                let mut told = instructions.clone();
+                if let Some(schema) = returns {
+                    told.push_str(&format!(
+                        "\n\nAnswer with JSON alone that satisfies this JSON Schema:\n{schema}"
+                    ));
+                }
+                if let Some(complaint) = complaint {
+                    told.push_str(&format!("\n\nYour last answer did not: {complaint}"));
+                }
+                self.delegate(run, action, &told, base).await
             }
             Deed::DelegateItem {
                 task,
@@ -293,8 +307,13 @@ impl Host {
         };
         let child = called(run, action);
         if self.journal().run(child).is_err() {
+            let caller = self.start_of(run).ok();
+            let beside = caller.and_then(|start| start.beside).map(PathBuf::from);
             let found = match (workflow, definition) {
-                (Some(name), _) => self.inner.options.workflows.find(name),
+                (Some(name), _) => {
+                    let workflows = &self.inner.options.workflows;
+                    workflows.find_beside(name, beside.as_deref())
+                }
                 (None, Some(definition)) => self.inner.options.workflows.compile(definition),
                 (None, None) => Err("the call names no workflow".to_owned()),
             };
@@ -310,6 +329,7 @@ impl Host {
                 parent: Some((run, *depth)),
                 id: Some(child),
                 agent_driven,
+                beside,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);

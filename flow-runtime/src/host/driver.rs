@@ -13,8 +13,8 @@ use super::secrets::masked_effect;
 use super::sessions;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program, Run,
-    Status,
+    Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
+    Run, Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -169,8 +169,34 @@ impl Driver {
         }
     }
 
+    /// Whether the clock of `limits.timeout` has to be told that an action waits for somebody; of
+    /// prompts and delegates it knows.
+    fn is_clock_to_stop(&self, action: ActionId) -> bool {
+        let is_limited = self.run.program().graph().limits.timeout.is_some();
+        is_limited
+            && self.run.pending().iter().any(|effect| match effect {
+                Effect::Act(pending) if pending.id == action => matches!(
+                    pending.what,
+                    Deed::Call { .. } | Deed::Shell { .. } | Deed::Tool { .. }
+                ),
+                _ => false,
+            })
+    }
+
+    /// What waited for somebody is tried again here, and the clock goes on.
+    async fn unpark(&mut self) -> Result<(), Error> {
+        let parked = self.run.data().map(|data| data.parked.clone());
+        for action in parked.unwrap_or_default() {
+            let effects = self.append(Happening::Unparked { action }).await?;
+            // The clock is taken over with everything else.
+            drop(effects);
+        }
+        Ok(())
+    }
+
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        self.unpark().await?;
         self.take_over();
         let mut look = look();
         loop {
@@ -215,6 +241,9 @@ impl Driver {
                 // Somebody else may have answered it meanwhile.
                 if self.run.action(action).is_some() {
                     self.parked.insert(action);
+                    if self.is_clock_to_stop(action) {
+                        self.happen(Happening::Parked { action }).await?;
+                    }
                 }
                 Ok(())
             }

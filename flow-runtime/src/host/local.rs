@@ -195,6 +195,8 @@ pub struct StartOptions {
     pub id: Option<RunId>,
     /// Whether an agent drives it: see [`super::Agents`].
     pub agent_driven: bool,
+    /// The directory of its definition, where workflows that it calls are looked for as well.
+    pub beside: Option<PathBuf>,
 }
 
 /// The host.
@@ -350,6 +352,9 @@ impl Host {
             max_steps: options.max_steps,
             timeout: options.timeout,
             secrets,
+            beside: options
+                .beside
+                .map(|directory| directory.to_string_lossy().into_owned()),
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
         });
@@ -589,6 +594,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
+        Happening::Parked { .. } => "parked",
+        Happening::Unparked { .. } => "unparked",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

@@ -48,6 +48,16 @@ pub trait Workflows: Send + Sync {
     /// Why there is none, in a sentence.
     fn find(&self, name: &str) -> Result<Graph, String>;
 
+    /// The workflow of a name, which may also stand in the directory of the definition that calls
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workflows::find`].
+    fn find_beside(&self, name: &str, _beside: Option<&std::path::Path>) -> Result<Graph, String> {
+        self.find(name)
+    }
+
     /// A workflow given as a definition.
     ///
     /// # Errors

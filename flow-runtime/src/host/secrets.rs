@@ -181,7 +181,7 @@ impl Host {
         Ok(value.map(Value::text))
     }
 
-    fn start_of(&self, run: RunId) -> Result<Start, Error> {
+    pub(super) fn start_of(&self, run: RunId) -> Result<Start, Error> {
         let first = self.journal().events(run, 1..=1, 1)?;
         let event = first.first().map(|event| &event.body[..]);
         let event: Event = serde_json::from_slice(event.unwrap_or_default())
@@ -404,6 +404,8 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         },
         other @ (Happening::Woke { .. }
         | Happening::Continued
+        | Happening::Parked { .. }
+        | Happening::Unparked { .. }
         | Happening::Taken { .. }
         | Happening::Resumed) => other,
     }

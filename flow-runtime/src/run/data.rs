@@ -74,6 +74,9 @@ pub struct Data {
     pub used: u64,
     /// When the current stretch of counted time began.
     pub counting_since: Option<u64>,
+    /// Actions that wait for somebody who is not there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub parked: BTreeSet<ActionId>,
     /// Where somebody last wanted to be able to come back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,

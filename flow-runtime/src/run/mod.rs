@@ -18,9 +18,12 @@ mod handout;
 mod machine;
 mod observe;
 mod origin;
+mod pattern;
+mod returns;
 mod settle;
 pub mod state;
 pub mod time;
+mod track;
 mod view;
 
 use std::borrow::Cow;
@@ -41,7 +44,9 @@ pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
+use pattern::Patterns;
 use state::{Change, parse_path};
+use track::Tracks;
 pub use view::{Evaluator, Field, View};
 
 use crate::value::Value;
@@ -50,6 +55,8 @@ use crate::value::Value;
 pub struct Program {
     graph: Cow<'static, Graph>,
     dependents: Dependents,
+    patterns: Patterns,
+    tracks: Tracks,
     evaluator: Box<dyn Evaluator>,
 }
 
@@ -59,6 +66,8 @@ impl Program {
         let graph = graph.into();
         Program {
             dependents: Dependents::of(&graph),
+            patterns: Patterns::default(),
+            tracks: Tracks::of(&graph),
             graph,
             evaluator,
         }
@@ -347,6 +356,8 @@ impl Run {
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
             | Happening::Woke { .. }
+            | Happening::Parked { .. }
+            | Happening::Unparked { .. }
             | Happening::Continued => Ok(()),
         }
     }
@@ -455,6 +466,8 @@ impl Run {
             graph: &program.graph,
             dependents: &program.dependents,
             evaluator: program.evaluator.as_ref(),
+            patterns: &program.patterns,
+            tracks: program.tracks,
             data,
             effects: Vec::new(),
             observer: match observer {
@@ -541,6 +554,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         limit: None,
         used: 0,
         counting_since: None,
+        parked: std::collections::BTreeSet::new(),
         checkpoint: None,
         failed_tasks: std::collections::BTreeMap::new(),
         start: start.clone(),
@@ -593,6 +607,14 @@ impl Machine<'_> {
                 });
             }
             Happening::Resumed => self.resume(),
+            Happening::Parked { action } => {
+                if self.data.waiting.contains_key(action) {
+                    self.data.parked.insert(*action);
+                }
+            }
+            Happening::Unparked { action } => {
+                self.data.parked.remove(action);
+            }
         }
     }
 
@@ -785,6 +807,10 @@ impl Machine<'_> {
         let meaning = match &node.kind {
             Kind::Shell(shell) => shell_result(node, shell.output, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),
+            Kind::Delegate { .. } => match self.answer(id, index, node, &action, &raw) {
+                Ok(answer) => answer,
+                Err(next) => return next,
+            },
             _ => Ok(raw.clone()),
         };
         let value = match meaning {
@@ -829,6 +855,7 @@ impl Machine<'_> {
         let Some(retry) = node.retry.filter(|retry| action.attempt < retry.attempts) else {
             return self.failed(id, index, failure, result);
         };
+        self.track_retry(id, node);
         let exponent = i32::try_from(action.attempt - 1).unwrap_or(i32::MAX);
         let mut delay = retry.delay * retry.backoff.powi(exponent);
         if let Some(most) = retry.max_delay {
@@ -916,6 +943,31 @@ impl Machine<'_> {
             }
             return;
         }
+        let on_resume = self.graph.on_resume;
+        if on_resume.reset_error_counts {
+            self.reset_tracks();
+        }
+        let entry = self.graph.body.entry;
+        let Some(frame) = self.data.frames.get_mut(&ROOT) else {
+            return;
+        };
+        if !on_resume.skip_completed_steps {
+            frame.at = entry;
+            frame.loops.clear();
+            frame.jumps.clear();
+            self.data.ready.push_back(ROOT);
+            return;
+        }
+        let at = frame.at;
+        if let (false, flow_model::graph::Target::Node(index)) = (on_resume.retry_failed_steps, at)
+            && let Some(node) = self.node(ROOT, index)
+            && let Some(to) = node.next(flow_model::graph::Outcome::Success)
+        {
+            // The failed step is left as it is.
+            self.go(ROOT, index, to);
+            self.data.ready.push_back(ROOT);
+            return;
+        }
         let Some(frame) = self.data.frames.get_mut(&ROOT) else {
             return;
         };
@@ -948,8 +1000,10 @@ impl Machine<'_> {
         }
         let limit = (limit * 1000.0) as u64;
         let agent_driven = self.data.start.agent_driven;
+        let parked = &self.data.parked;
         let waits_for_people = self.data.frames.values().all(|frame| {
             match frame.step.as_ref().map(|step| &step.waits) {
+                Some(Waits::Action(action)) if parked.contains(&action.id) => true,
                 Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
                 Some(Waits::Action(action)) => matches!(
                     action.what,

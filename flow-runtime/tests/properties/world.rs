@@ -96,6 +96,8 @@ impl World {
             | Happening::Checkpointed { .. }
             | Happening::Taken { .. }
             | Happening::GivenUp { .. }
+            | Happening::Parked { .. }
+            | Happening::Unparked { .. }
             | Happening::Cancelled { .. }
             | Happening::Resumed => {}
         }

@@ -651,7 +651,10 @@ impl Desk {
                 | Deed::Judge { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. } => true,
-                Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Environment { .. }
+                | Deed::Call { .. } => false,
             }
     }
 
