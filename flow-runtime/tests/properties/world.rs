@@ -96,6 +96,7 @@ impl World {
             | Happening::Checkpointed { .. }
             | Happening::Taken { .. }
             | Happening::GivenUp { .. }
+            | Happening::Late { .. }
             | Happening::Cancelled { .. }
             | Happening::Rested
             | Happening::Resumed => {}
