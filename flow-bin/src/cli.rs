@@ -136,6 +136,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u64>,
 
+    /// Run in a terminal session of this shell, which has the environment of this command
+    /// [default: bash, for a workflow with `arguments` or `return_values`; else none]
+    #[arg(long, value_name = "SHELL")]
+    pub(crate) session: Option<String>,
+
     #[command(flatten)]
     pub(crate) driving: Driving,
 }

@@ -5,6 +5,7 @@ mod background;
 mod called;
 mod deed;
 mod driver;
+mod execution_log;
 mod local;
 pub mod mcp;
 mod memory;
@@ -23,6 +24,7 @@ use flow_model::graph::{Graph, PromptKind};
 
 pub use agent::Agents;
 pub use background::Driven;
+pub use execution_log::LogPage;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use memory::Memory;
 pub use people::{Answers, BadAnswers, Nobody};
