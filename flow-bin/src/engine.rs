@@ -14,7 +14,7 @@ use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
     Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
 };
-use flow_runtime::journal::{Journal, RunId};
+use flow_runtime::journal::{self, Journal, Listing, RunId};
 use flow_runtime::library::{Definition, Library, Place, Saved};
 use flow_runtime::run::{Evaluator, Expressions};
 use flow_runtime::terminal::{self, Terminals};
@@ -22,7 +22,7 @@ use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Usage;
+use crate::exit::{Stopped, Usage};
 use crate::target;
 
 /// What the journal's file is called.
@@ -198,12 +198,37 @@ impl Engine {
                     }
                 }
             }
-        })?;
-        Ok(report)
+        });
+        report.map_err(|error| {
+            use flow_runtime::host::Error;
+            let is_outside = matches!(
+                &error,
+                Error::Journal(
+                    journal::Error::Full { .. }
+                        | journal::Error::Io { .. }
+                        | journal::Error::Poisoned { .. }
+                        | journal::Error::Locked { .. }
+                        | journal::Error::ReadOnly { .. }
+                        | journal::Error::Denied { .. }
+                        | journal::Error::Moved { .. }
+                )
+            );
+            let error = anyhow::Error::from(error);
+            if is_outside {
+                error.context(Stopped(run))
+            } else {
+                error
+            }
+        })
     }
 
-    /// The run that a person means.
+    /// The run that a person means: an id, its beginning, or `latest`.
     pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
+        if asked == "latest" {
+            let newest = self.host.journal().list(&Listing::new().top_level(), 1)?;
+            let newest = newest.runs.first().map(|run| run.id);
+            return newest.ok_or_else(|| Usage::new("there is no run yet").into());
+        }
         Ok(self.host.journal().resolve(asked)?)
     }
 

@@ -10,6 +10,7 @@ mod local;
 pub mod mcp;
 mod memory;
 mod people;
+mod recorded;
 mod secrets;
 mod sessions;
 mod shell;
