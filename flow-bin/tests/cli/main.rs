@@ -23,6 +23,7 @@ mod resume;
 mod run;
 mod secrets;
 mod shortcut;
+mod terminal;
 
 use std::fs;
 use std::io::Write;
