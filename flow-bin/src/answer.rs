@@ -15,7 +15,7 @@ use crate::run::{self, Screen, finish, label};
 use crate::target;
 
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
     let run = engine.resolve(&arguments.run)?;
     let run = match engine.host.journal().run(run)?.status {
         Status::Failed => {
@@ -30,7 +30,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, None, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
     let run = engine.resolve(&arguments.run)?;
     let (asking, action) = asked(&engine, run, arguments.step.as_deref())?;
     let happening = match &arguments.answer {
@@ -120,7 +120,9 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Acti
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            false
+        }
     });
     let steps: Vec<String> = pending
         .iter()
@@ -175,6 +177,7 @@ fn shaped(deed: &Deed, text: &str) -> Value {
         | Deed::DelegateItem { .. }
         | Deed::Shell { .. }
         | Deed::Tool { .. }
+        | Deed::Environment { .. }
         | Deed::Call { .. } => plain(),
     };
     deed.shape(answer)

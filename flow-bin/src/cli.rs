@@ -76,6 +76,16 @@ Examples:
     Logs(LogsArguments),
     /// Serve workflows and terminals to agents, over MCP
     Serve(ServeArguments),
+    /// Show agents, or one with its arguments filled in
+    Agent(BriefArguments),
+    /// Show prompts, or one with its arguments filled in
+    Prompt(BriefArguments),
+    /// Make a project here
+    Init(InitArguments),
+    /// Look whether everything is in order; nothing is started or changed
+    Doctor(DoctorArguments),
+    /// Print a script that completes this command in a shell
+    Completions(CompletionsArguments),
     /// `flow <workflow> …` stands for `flow run <workflow> …`
     #[command(external_subcommand)]
     Workflow(Vec<OsString>),
@@ -275,6 +285,61 @@ pub(crate) struct LogsArguments {
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ShowFormat,
+}
+
+/// What `flow agent` and `flow prompt` are asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+They are Markdown files with front matter: agents in .flow/agents and .claude/agents, prompts in
+.flow/prompts, of the project and then of the user. The text goes to standard output.
+
+Examples:
+  flow prompt list                            what can be found from here
+  flow prompt review main -p depth=2          a prompt with its arguments filled in
+  flow agent reviewer | claude -p             an agent's instructions, handed to a program")]
+pub(crate) struct BriefArguments {
+    /// Its name, or `list` [default: list]
+    pub(crate) name: Option<String>,
+
+    /// Required arguments, in order
+    #[arg(value_name = "ARGUMENT", allow_negative_numbers = true)]
+    pub(crate) inputs: Vec<String>,
+
+    /// An argument by name; may be given several times
+    #[arg(short, long = "param", value_name = "KEY=VALUE")]
+    pub(crate) parameters: Vec<String>,
+
+    /// How the list is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// What `flow init` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// The directory that becomes a project [default: the current one]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// What `flow doctor` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ShowFormat,
+}
+
+/// What `flow completions` is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  flow completions bash > ~/.local/share/bash-completion/completions/flow
+  flow completions zsh > ~/.zfunc/_flow
+  flow completions fish > ~/.config/fish/completions/flow.fish")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// What `flow serve` is asked.

@@ -1,7 +1,7 @@
 //! The engine of the commands that deal with runs: a journal, a host, a small runtime.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -9,10 +9,14 @@ use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
-use flow_runtime::host::{Host, HostOptions, People, Report, Watch, Workflows};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{
+    Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::library::{Library, Place};
 use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -48,20 +52,25 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
 pub(crate) fn options(
     journal: Journal,
     library: Library,
-    beside: Option<PathBuf>,
+    terminals: &Terminals,
+    servers: &Arc<McpServers>,
 ) -> Result<HostOptions> {
+    let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
-    let mut siblings = Library::empty();
-    if let Some(directory) = beside {
-        siblings = siblings.with_directory(Place::Project, directory);
-    }
-    options.workflows = Arc::new(Known { library, siblings });
+    let tools: [Arc<dyn Tools>; 3] = [
+        Arc::new(terminals.clone()),
+        Arc::new(memory),
+        Arc::clone(servers) as _,
+    ];
+    options.tools = Arc::new(Toolbox::new(tools));
+    options.workflows = Arc::new(Known { library });
     Ok(options)
 }
 
 /// A host and what it runs on.
 pub(crate) struct Engine {
     pub(crate) host: Host,
+    servers: Arc<McpServers>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -93,12 +102,14 @@ impl Engine {
     /// An engine that drives runs.
     pub(crate) fn new(
         library: Library,
-        beside: Option<PathBuf>,
         people: Arc<dyn People>,
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal_path(&library)?)?;
-        let mut options = options(journal, library, beside)?;
+        let terminals = Terminals::new(terminal::Options::default())?;
+        // Nobody else is asked for tools, so that what is missing is told with what there is.
+        let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
+        let mut options = options(journal, library, &terminals, &servers)?;
         options.people = people;
         options.watch = watch;
         options.agent = std::env::var("FLOW_AGENT")
@@ -112,6 +123,7 @@ impl Engine {
         };
         Ok(Engine {
             host: Host::new(options),
+            servers,
             runtime,
             interrupts,
         })
@@ -125,7 +137,7 @@ impl Engine {
         }
         let nobody = Arc::new(flow_runtime::host::Nobody);
         let unwatched = Arc::new(flow_runtime::host::NoWatch);
-        Engine::new(library, None, nobody, unwatched).map(Some)
+        Engine::new(library, nobody, unwatched).map(Some)
     }
 
     /// Waits for something that the host does.
@@ -137,12 +149,16 @@ impl Engine {
     pub(crate) fn drive(&mut self, run: RunId) -> Result<Report> {
         let host = self.host.clone();
         let interrupts = &mut self.interrupts;
+        let servers = &self.servers;
         let report = self.runtime.block_on(async {
             let mut driven = std::pin::pin!(host.drive(run));
             let mut asked = false;
             loop {
                 tokio::select! {
-                    report = &mut driven => return report,
+                    report = &mut driven => {
+                        servers.shutdown().await;
+                        return report;
+                    }
                     () = interrupts.next() => {
                         if asked {
                             // Whoever asks twice does not want to wait; `flow resume` cleans up.
@@ -181,18 +197,25 @@ fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
     Box::new(Expressions::new())
 }
 
-/// The workflows that others call: those of the library, then those beside the file that is run.
+/// The workflows that others call: those of the library, then those beside the file that was run.
 struct Known {
     library: Library,
-    siblings: Library,
 }
 
 impl Workflows for Known {
     fn find(&self, name: &str) -> Result<Graph, String> {
+        self.find_beside(name, None)
+    }
+
+    fn find_beside(&self, name: &str, beside: Option<&Path>) -> Result<Graph, String> {
         let in_one = |library: &Library| library.get(name).map_err(|error| error.to_string());
-        let found = match in_one(&self.library)? {
-            Some(entry) => Some(entry),
-            None => in_one(&self.siblings)?,
+        let found = match (in_one(&self.library)?, beside) {
+            (Some(entry), _) => Some(entry),
+            (None, Some(directory)) => {
+                let siblings = Library::empty();
+                in_one(&siblings.with_directory(Place::Project, directory.to_owned()))?
+            }
+            (None, None) => None,
         };
         let Some(entry) = found else {
             let message = format!("there is no workflow `{name}`");

@@ -16,6 +16,8 @@ use crate::target;
 
 mod yaml;
 
+pub(crate) use yaml::write as yaml;
+
 pub(crate) fn run(arguments: &ListArguments, output: &mut Output) -> Result<Exit> {
     let library = match &arguments.directory {
         Some(directory) => of(directory)?,
@@ -57,7 +59,7 @@ pub(crate) fn text(
 ) -> String {
     match format {
         ListFormat::Json => format!("{:#}\n", as_json(catalogue)),
-        ListFormat::Yaml => yaml::write(&as_json(catalogue)),
+        ListFormat::Yaml => yaml(&as_json(catalogue)),
         ListFormat::Table if with_parameters => verbose(catalogue, paint, width),
         ListFormat::Table => brief(catalogue, paint, width),
     }
@@ -121,7 +123,7 @@ fn one_json(workflow: &Workflow) -> Value {
     })
 }
 
-fn parameter(field: &Field) -> Value {
+pub(crate) fn parameter(field: &Field) -> Value {
     // A secret's default is a secret.
     let default = field.default.as_ref().filter(|_| !field.secret);
     json!({

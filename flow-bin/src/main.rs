@@ -1,14 +1,18 @@
 //! The `flow` command.
 
 mod answer;
+mod brief;
 mod check;
 mod cli;
+mod completions;
+mod doctor;
 mod engine;
 mod exit;
 mod expand;
 mod explain;
 mod files;
 mod graph;
+mod init;
 mod list;
 mod output;
 mod run;
@@ -22,6 +26,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use flow_runtime::briefs::Kind;
 
 use cli::{Cli, Command};
 use exit::Exit;
@@ -57,6 +62,11 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
         Command::Show(arguments) => runs::show(arguments, output),
         Command::Logs(arguments) => runs::logs(arguments, output),
         Command::Serve(arguments) => serve::run(arguments, output),
+        Command::Agent(arguments) => brief::run(Kind::Agent, arguments, output),
+        Command::Prompt(arguments) => brief::run(Kind::Prompt, arguments, output),
+        Command::Init(arguments) => init::run(arguments, output),
+        Command::Doctor(arguments) => doctor::run(arguments, output),
+        Command::Completions(arguments) => completions::run(arguments, output),
         Command::Workflow(words) => shortcut::run(words, output),
     }
 }

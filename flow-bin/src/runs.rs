@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
-use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
+use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
 use flow_runtime::run::{Effect, Ending, time};
 use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
@@ -25,10 +25,18 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
         None => Vec::new(),
         Some(engine) => {
             let mut listing = Listing::new();
-            for status in &arguments.status {
+            let asked = &arguments.status;
+            for status in asked {
                 listing = listing.status(*status);
             }
-            engine.host.journal().list(&listing, arguments.limit)?.runs
+            if asked.contains(&Status::Waiting) && !asked.contains(&Status::Running) {
+                listing = listing.status(Status::Running);
+            }
+            let journal = engine.host.journal();
+            let mut runs = journal.list(&listing, arguments.limit)?.runs;
+            runs.iter_mut().for_each(|run| alive(journal, run));
+            runs.retain(|run| asked.is_empty() || asked.contains(&run.status));
+            runs
         }
     };
     match arguments.format {
@@ -61,6 +69,15 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
         }
     }
     Ok(Exit::Done)
+}
+
+/// A run that is marked as running and that nobody drives has lost its host, perhaps because
+/// nothing more could be written. It waits for somebody to resume it.
+fn alive(journal: &Journal, run: &mut RunRecord) {
+    if run.status == Status::Running && !journal.is_held(run.id) {
+        run.status = Status::Waiting;
+        run.pending = Some("interrupted; `flow resume` goes on".to_owned());
+    }
 }
 
 fn look(status: Status) -> Look {
@@ -151,7 +168,8 @@ fn outcome(step: &Step) -> (&'static str, Option<&str>) {
 pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exit> {
     let (engine, run) = find(&arguments.run)?;
     let journal = engine.host.journal();
-    let known = journal.run(run)?;
+    let mut known = journal.run(run)?;
+    alive(journal, &mut known);
     let report = engine.host.report(run)?;
     let pending = engine.host.pending(&report)?;
     let steps = steps(&engine.host.history(run)?);

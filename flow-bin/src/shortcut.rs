@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
+use flow_runtime::briefs::Kind;
 
+use crate::brief;
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Usage};
 use crate::output::Output;
@@ -22,7 +24,7 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
     let name = match plain {
         _ if known(&asked)? => asked.to_string(),
         Some(plain) if known(plain)? => plain.to_owned(),
-        _ => return Err(unknown(&library, &asked).into()),
+        _ => return of_brief(words, &library, output),
     };
     if rest.iter().any(|word| word == "--help" || word == "-h") {
         return help(&library, &asked, &name, output);
@@ -33,6 +35,30 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         Command::Run(arguments) => run::run(arguments, output),
         _ => Err(unknown(&library, &asked).into()),
     }
+}
+
+/// `flow <agent> …` and `flow <prompt> …`, where no workflow has the name.
+fn of_brief(
+    words: &[OsString],
+    library: &flow_runtime::library::Library,
+    output: &mut Output,
+) -> Result<Exit> {
+    let asked = words[0].to_string_lossy();
+    let plain = asked.strip_prefix('_').unwrap_or(&asked);
+    for kind in [Kind::Agent, Kind::Prompt] {
+        let briefs = brief::briefs(kind)?;
+        let mut names = [asked.as_ref(), plain].into_iter();
+        let Some(name) = names.find(|name| briefs.get(name).is_some()) else {
+            continue;
+        };
+        let meant = ["flow", kind.word(), name].map(OsString::from);
+        let cli = Cli::try_parse_from(meant.iter().chain(&words[1..]))
+            .unwrap_or_else(|error| error.exit());
+        if let Command::Agent(arguments) | Command::Prompt(arguments) = &cli.command {
+            return brief::run(kind, arguments, output);
+        }
+    }
+    Err(unknown(library, &asked).into())
 }
 
 /// The names of the commands, which come before those of workflows.
@@ -60,7 +86,7 @@ fn help(
         output.line(description.trim())?;
         output.line("")?;
     }
-    let usage = run::described(&graph, output.paint);
+    let usage = run::described(&graph, "run", output.paint);
     output.print(usage)?;
     output.line(format_args!(
         "\n`flow {asked}` stands for `flow run {name}`; `flow run --help` shows its options"

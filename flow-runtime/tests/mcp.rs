@@ -382,7 +382,7 @@ async fn a_server_at_an_address_gets_its_headers() {
     assert_eq!(place["header"], "sent");
     let gone = refusal(&servers, "gone.echo").await;
     assert!(
-        gone.contains("`gone`") && gone.contains("refused"),
+        gone.contains("it cannot be reached") && gone.contains("127.0.0.1:1/mcp"),
         "{gone}"
     );
     servers.shutdown().await;

@@ -483,7 +483,8 @@ async def clients_hear_of_workflows_that_come_and_go(place):
             place.workflow("fresh", HELLO.replace("hello", "fresh", 1))
             await changed.wait()
             changed.clear()
-            assert "fresh" in str((await client.list_tools()).tools[0].input_schema)
+            flow = next(tool for tool in (await client.list_tools()).tools if tool.name == "flow")
+            assert "fresh" in flow.input_schema["properties"]["flow_name"]["enum"]
             await call(client, "delete_workflow", {"workflow_name": "fresh"})
             await changed.wait()
         async with place.connect(transport, "auto") as client:

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The value as a YAML document.
-pub(super) fn write(value: &Value) -> String {
+pub(crate) fn write(value: &Value) -> String {
     let mut text = String::new();
     match value {
         Value::Object(_) | Value::Array(_) if !is_empty(value) => block(&mut text, value, 0),

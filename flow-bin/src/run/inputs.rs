@@ -16,22 +16,47 @@ use crate::exit::Usage;
 use crate::output::{Cell, Output, Paint, table};
 
 /// The inputs of a run.
-pub(super) struct Inputs {
+pub(crate) struct Inputs {
     /// As they were given: what is secret may be a reference.
-    pub(super) given: Value,
+    pub(crate) given: Value,
     /// Complete, without secrets.
-    pub(super) shown: Value,
+    pub(crate) shown: Value,
+}
+
+/// Inputs as they stand on the command line.
+pub(crate) struct Given<'a> {
+    /// The command they are for: `run`, `agent`, `prompt`.
+    pub(crate) command: &'static str,
+    /// Required ones, in order.
+    pub(crate) inputs: &'a [String],
+    /// Others, as `key=value`.
+    pub(crate) parameters: Vec<&'a str>,
+    /// A file with more of them.
+    pub(crate) file: Option<&'a Path>,
+}
+
+impl<'a> Given<'a> {
+    /// Those of `flow run`.
+    pub(super) fn to_run(arguments: &'a RunArguments) -> Self {
+        let parameters = arguments.parameters.iter().chain(&arguments.variables);
+        Given {
+            command: "run",
+            inputs: &arguments.inputs,
+            parameters: parameters.map(String::as_str).collect(),
+            file: arguments.input_file.as_deref(),
+        }
+    }
 }
 
 /// The inputs of a run, or every fault. A secret that is missing is asked for when somebody is
 /// there to type it.
-pub(super) fn gather(
+pub(crate) fn gather(
     graph: &Graph,
-    arguments: &RunArguments,
+    arguments: &Given<'_>,
 ) -> Result<Result<Inputs, Vec<InputFault>>> {
     let mut given: Vec<(String, Value)> = Vec::new();
     let mut faults = Vec::new();
-    if let Some(path) = &arguments.input_file {
+    if let Some(path) = arguments.file {
         let Value::Map(map) = file(path)? else {
             let usage = format!("`{}` holds no inputs by name", path.display());
             return Err(Usage::new(usage).help("write `name: value` lines").into());
@@ -40,7 +65,7 @@ pub(super) fn gather(
         given.extend(entries.map(|(name, value)| (name.to_string(), value.clone())));
     }
     let mut texts: Vec<(String, &str)> = Vec::new();
-    for parameter in arguments.parameters.iter().chain(&arguments.variables) {
+    for parameter in &arguments.parameters {
         let Some((name, text)) = parameter.split_once('=') else {
             let usage = Usage::new(format!("`{parameter}` has no `=`"));
             return Err(usage.help(format!("write `-p {parameter}=VALUE`")).into());
@@ -65,9 +90,11 @@ pub(super) fn gather(
                 count => format!("{count} required inputs"),
             }
         ));
-        return Err(usage.help(format!("`{}`", line(graph))).into());
+        return Err(usage
+            .help(format!("`{}`", line(graph, arguments.command)))
+            .into());
     }
-    for (field, text) in open.iter().zip(&arguments.inputs) {
+    for (field, text) in open.iter().zip(arguments.inputs) {
         texts.push((field.name.to_string(), text));
     }
     for (name, text) in texts {
@@ -109,23 +136,18 @@ pub(super) fn gather(
 }
 
 /// Says everything that is wrong with the inputs, and how the workflow is used.
-pub(super) fn complain(graph: &Graph, faults: &[InputFault], output: &mut Output) {
+pub(crate) fn complain(graph: &Graph, command: &str, faults: &[InputFault], output: &mut Output) {
     for fault in faults {
         output.error(&fault.to_string());
     }
     output.tell("");
-    usage(graph, output);
-}
-
-/// How a workflow is used, on standard error.
-pub(super) fn usage(graph: &Graph, output: &mut Output) {
-    let text = described(graph, output.aside);
+    let text = described(graph, command, output.aside);
     output.tell(text.trim_end());
 }
 
 /// How a workflow is used.
-pub(crate) fn described(graph: &Graph, paint: Paint) -> String {
-    let mut text = format!("usage: {}\n", line(graph));
+pub(crate) fn described(graph: &Graph, command: &str, paint: Paint) -> String {
+    let mut text = format!("usage: {}\n", line(graph, command));
     let rows: Vec<Vec<Cell>> = fields(graph).iter().map(crate::list::described).collect();
     for row in table(&rows, paint, None).lines() {
         text.push_str(&format!("  {row}\n"));
@@ -134,8 +156,8 @@ pub(crate) fn described(graph: &Graph, paint: Paint) -> String {
 }
 
 /// The usage line of a workflow.
-fn line(graph: &Graph) -> String {
-    let mut line = format!("flow run {}", graph.name);
+fn line(graph: &Graph, command: &str) -> String {
+    let mut line = format!("flow {command} {}", graph.name);
     for field in fields(graph).iter().filter(|field| field.required) {
         line.push_str(&format!(" <{}>", field.name));
     }

@@ -8,7 +8,6 @@ mod result;
 mod screen;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -24,7 +23,7 @@ use crate::exit::{Exit, Usage};
 use crate::output::Output;
 use crate::target;
 
-pub(crate) use inputs::described;
+pub(crate) use inputs::{Given, complain, described, gather};
 pub(crate) use person::label;
 pub(crate) use result::{finish, pending_json};
 use screen::Told;
@@ -39,10 +38,10 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     if !arguments.variables.is_empty() {
         output.warning("`--var` is the old name of `--param`; use `-p key=value`");
     }
-    let inputs = match inputs::gather(&graph, arguments)? {
+    let inputs = match gather(&graph, &Given::to_run(arguments))? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            inputs::complain(&graph, &faults, output);
+            complain(&graph, "run", &faults, output);
             return Ok(Exit::Usage);
         }
     };
@@ -53,8 +52,9 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, beside, &arguments.driving, output)?;
+    let (mut engine, screen) = engine(library, &arguments.driving, output)?;
     let options = StartOptions {
+        beside,
         max_steps: arguments.max_steps,
         ..StartOptions::default()
     };
@@ -81,7 +81,6 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
 /// An engine whose progress and questions are shown as asked for.
 pub(crate) fn engine(
     library: Library,
-    beside: Option<PathBuf>,
     driving: &Driving,
     output: &Output,
 ) -> Result<(Engine, Arc<Screen>)> {
@@ -110,6 +109,6 @@ pub(crate) fn engine(
         Arc::clone(&screen),
     );
     let watch: Arc<Screen> = Arc::clone(&screen);
-    let engine = Engine::new(library, beside, Arc::new(person), watch)?;
+    let engine = Engine::new(library, Arc::new(person), watch)?;
     Ok((engine, screen))
 }

@@ -60,7 +60,7 @@ fn exit(report: &Report) -> Exit {
 
 /// The object that `run`, `resume` and `answer` print.
 fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
-    json!({
+    let mut object = json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
         "status": match report.status {
@@ -72,12 +72,16 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "final_state": report.final_state,
         "states_executed": report.states_executed,
         "output": report.output.to_json(),
+        "return_values": report.return_values.as_ref().map(Given::to_json),
         "state": report.state.to_json(),
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
         "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
-        "missing_secrets": secrets,
-    })
+    });
+    if !secrets.is_empty() {
+        object["missing_secrets"] = json!(secrets);
+    }
+    object
 }
 
 /// Something that a run waits for, with everything needed to answer it.
@@ -121,7 +125,7 @@ pub(crate) fn pending_json((run, action): &(RunId, Action)) -> Value {
             pending["task"] = json!(task);
             pending["inputs"] = inputs.to_json();
         }
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => {}
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {}
     }
     pending
 }
@@ -134,6 +138,7 @@ fn kind(deed: &Deed) -> &'static str {
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate",
         Deed::Call { .. } => "call",
         Deed::Judge { .. } => "judge",
+        Deed::Environment { .. } => "environment",
     }
 }
 
@@ -215,7 +220,9 @@ fn question(run: RunId, action: &Action, one_of_many: bool, output: &mut Output)
         }
         Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
         Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => return,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            return;
+        }
     };
     output.tell(format_args!("  {step}: {asked}"));
     let which = if one_of_many {

@@ -23,6 +23,7 @@ pub(super) fn asked(action: &Action) -> Option<(&str, Asked<'_>)> {
         Deed::Judge { choices, .. } => Some(("Which of these holds?", Asked::Judgement(choices))),
         Deed::Shell { .. }
         | Deed::Tool { .. }
+        | Deed::Environment { .. }
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Call { .. } => None,

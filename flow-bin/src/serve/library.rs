@@ -140,7 +140,7 @@ fn listing(
     }
 }
 
-fn parameter(field: &Field) -> WorkflowParameter {
+pub(super) fn parameter(field: &Field) -> WorkflowParameter {
     // A secret's default is a secret.
     let default = field.default.as_ref().filter(|_| !field.secret);
     WorkflowParameter {

@@ -25,6 +25,7 @@
 
 mod agent;
 mod audience;
+mod brief;
 mod catalogue;
 mod complete;
 mod debug;
@@ -48,15 +49,18 @@ mod terminal;
 mod tool;
 mod workflow;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
-use flow_runtime::host::{Agents, Host};
+use flow_runtime::host::mcp::McpServers;
+use flow_runtime::host::{Agents, Host, Memory};
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
+use flow_runtime::terminal::{self as terminals, Terminals};
 use tokio::runtime::Builder;
+use tokio::sync::watch;
 
 use crate::cli::{ServeArguments, ServeToolset};
 use crate::engine::{self, Interrupts};
@@ -72,8 +76,16 @@ use tool::Offers;
 /// What the process knows, whoever is connected.
 pub(crate) struct Server {
     pub(crate) host: Host,
+    /// Terminal sessions, of agents and of runs.
+    pub(crate) terminals: Terminals,
     /// Runs that agents drive.
     pub(crate) agents: Agents,
+    /// MCP servers that runs call.
+    servers: Arc<McpServers>,
+    /// Values kept between runs.
+    pub(crate) memory: Memory,
+    /// Where the server was started.
+    pub(crate) directory: PathBuf,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
     /// Definitions that wait for their runs to succeed.
@@ -81,31 +93,56 @@ pub(crate) struct Server {
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
+    leaving: watch::Sender<bool>,
 }
 
 impl Server {
     fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
         let journal = Journal::open(engine::journal_path(&library)?)?;
         let audience = Arc::new(Audience::new(journal.clone()));
-        let mut options = engine::options(journal, library.clone(), None)?;
+        let terminals = Terminals::new(terminals::Options::default())?;
+        let directory = target::current()?;
+        let servers = Arc::new(McpServers::around(&directory));
+        let memory = Memory::new(journal.clone());
+        let mut options = engine::options(journal, library.clone(), &terminals, &servers)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         let host = Host::new(options);
         Ok(Arc::new(Server {
             agents: Agents::new(host.clone()),
             host,
+            terminals,
+            servers,
+            memory,
+            directory,
             shelves: Shelves::new(library),
             keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
+            leaving: watch::Sender::new(false),
         }))
     }
 
-    /// Ends every run driven here; they stay resumable.
-    async fn stop(&self) {
+    /// Lets go of everything: runs stay resumable, calls that wait are answered.
+    fn leave(&self) {
+        self.leaving.send_replace(true);
         self.host.interrupt();
+    }
+
+    /// Returns when the server ends.
+    async fn left(&self) {
+        let mut leaving = self.leaving.subscribe();
+        // The sender lives as long as the server.
+        let _ = leaving.wait_for(|leaving| *leaving).await;
+    }
+
+    /// Returns when nothing is left of what was begun here.
+    async fn stop(&self) {
+        self.leave();
         self.host.settled().await;
         self.agents.settled().await;
+        self.servers.shutdown().await;
+        self.terminals.close_all().await;
     }
 }
 

@@ -1,8 +1,10 @@
-//! Prompts: how to drive a workflow step by step.
+//! Prompts: how to drive a workflow step by step, and the prompt files of the project and the user.
 
 use std::collections::HashMap;
 
-use flow_model::graph::Graph;
+use flow_model::graph::{Field, Graph, Type};
+use flow_runtime::briefs::{Brief, BriefError, Kind};
+use flow_runtime::value::Value as Given;
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
@@ -14,7 +16,7 @@ use crate::list;
 pub(super) const ORCHESTRATOR: &str = "workflow";
 const ORCHESTRATOR_TEXT: &str = include_str!("orchestrator.md");
 
-pub(super) fn list(_server: &Server) -> Vec<Prompt> {
+pub(super) fn list(server: &Server) -> Vec<Prompt> {
     let arguments = vec![
         PromptArgument::new("workflow")
             .with_description("The workflow to drive")
@@ -24,7 +26,59 @@ pub(super) fn list(_server: &Server) -> Vec<Prompt> {
             .with_required(false),
     ];
     let described = "Drives a workflow step by step: what the server cannot do itself is done here";
-    vec![Prompt::new(ORCHESTRATOR, Some(described), Some(arguments)).with_title("Drive a workflow")]
+    let own = Prompt::new(ORCHESTRATOR, Some(described), Some(arguments));
+    let own = own.with_title("Drive a workflow");
+    let files = server.briefs(Kind::Prompt).list().into_iter();
+    // One that cannot be read says why when it is asked for.
+    let files = files
+        .filter(|found| found.name != ORCHESTRATOR)
+        .map(|found| {
+            let name = found.name.clone();
+            let brief = Brief::read(found).ok();
+            let arguments = brief.as_ref().and_then(Brief::arguments);
+            let arguments = arguments.map(|fields| fields.iter().map(argument).collect());
+            let described = brief.as_ref().and_then(|brief| brief.description.clone());
+            Prompt::new(name, described, arguments)
+        });
+    [own].into_iter().chain(files).collect()
+}
+
+fn argument(field: &Field) -> PromptArgument {
+    let argument = PromptArgument::new(field.name.to_string()).with_required(field.required);
+    match field.description.as_deref() {
+        Some(description) => argument.with_description(description),
+        None => argument,
+    }
+}
+
+/// A prompt file with its arguments filled in; texts are read by the types of the arguments.
+fn file(server: &Server, name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
+    let refused = |error: BriefError| {
+        let known = list(server).into_iter().map(|prompt| prompt.name);
+        let known = known.collect::<Vec<_>>().join(", ");
+        let reason = match error {
+            BriefError::NotFound { .. } => format!("{error}; there are {known}"),
+            error => error.to_string(),
+        };
+        ErrorData::invalid_params(reason, None)
+    };
+    let brief = server.briefs(Kind::Prompt).brief(name).map_err(refused)?;
+    let fields = brief.arguments().unwrap_or_default();
+    let given = arguments.iter().map(|(name, value)| {
+        let field = fields.iter().find(|field| field.name == *name);
+        let read = match (field.map(|field| field.ty), value.as_str()) {
+            (Some(Type::String) | None, _) | (_, None) => None,
+            (Some(_), Some(text)) => serde_json::from_str::<serde_json::Value>(text).ok(),
+        };
+        (name.as_str(), Given::from(read.as_ref().unwrap_or(value)))
+    });
+    let text = brief.render(&Given::map(given)).map_err(refused)?;
+    let message = PromptMessage::new_text(Role::User, text);
+    let result = GetPromptResult::new(vec![message]);
+    Ok(match brief.description {
+        Some(description) => result.with_description(description),
+        None => result,
+    })
 }
 
 pub(super) fn get(
@@ -34,13 +88,7 @@ pub(super) fn get(
 ) -> Result<GetPromptResult, ErrorData> {
     let argument = |name: &str| arguments.get(name).and_then(|value| value.as_str());
     if name != ORCHESTRATOR {
-        let known = list(server)
-            .into_iter()
-            .map(|prompt| prompt.name)
-            .collect::<Vec<_>>()
-            .join(", ");
-        let reason = format!("there is no prompt `{name}`; there are {known}");
-        return Err(ErrorData::invalid_params(reason, None));
+        return file(server, name, arguments);
     }
     let Some(workflow) = argument("workflow") else {
         let reason = "the prompt `workflow` needs the argument `workflow`";

@@ -40,7 +40,13 @@ pub(super) fn pending(
     let pending = server.host.pending(report)?;
     let asked = pending.iter().filter(|(_, action)| is_asked(action));
     Ok(asked
-        .filter_map(|it| pending_json(it).as_object().cloned())
+        .filter_map(|it| {
+            let mut pending = pending_json(it).as_object().cloned()?;
+            // What submit_step_result wants.
+            pending.insert("workflow_id".into(), it.0.to_string().into());
+            pending.insert("step_id".into(), it.1.node.as_str().into());
+            Some(pending)
+        })
         .collect())
 }
 
@@ -51,7 +57,9 @@ pub(super) fn is_asked(action: &Action) -> bool {
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => false,
+        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            false
+        }
     }
 }
 
@@ -169,5 +177,6 @@ fn tool(deed: &Deed) -> String {
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate".to_owned(),
         Deed::Call { .. } => "run_workflow".to_owned(),
         Deed::Judge { .. } => "judge".to_owned(),
+        Deed::Environment { .. } => "environment".to_owned(),
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn serve(server: &Arc<Server>, mut interrupts: Interrupts) -> R
     tokio::select! {
         ended = &mut done => { ended?; }
         () = interrupts.next() => {
-            server.host.interrupt();
+            server.leave();
             stop.cancel();
             done.await?;
         }
@@ -62,7 +62,7 @@ impl AsyncRead for Heard {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.reader).poll_read(context, buffer);
         if matches!(&read, Poll::Ready(_)) && buffer.filled().len() == before {
-            self.server.host.interrupt();
+            self.server.leave();
         }
         read
     }

@@ -1,7 +1,50 @@
-//! Terminal sessions for agents.
+//! Terminal sessions for agents; workflows that run here use the same ones.
 
-use super::tool::Offer;
+use std::sync::Arc;
+
+use flow_model::tools::{
+    AwaitOutputRequest, ExitTerminalRequest, GetScreenContentRequest, ListTerminalSessionsRequest,
+    OpenTerminalRequest, RunCommandRequest, SendInputRequest,
+};
+
+use super::Server;
+use super::tool::{Call, Offer, Refused};
 
 pub(super) fn offers() -> Vec<Offer> {
-    Vec::new()
+    /// A tool that is a method of the terminals.
+    macro_rules! offer {
+        ($request:ty, $method:ident) => {
+            Offer::new(
+                |server: Arc<Server>, request: $request, call: Call| async move {
+                    let answering = server.terminals.$method(request);
+                    server.unless_given_up(&call, answering).await
+                },
+            )
+        };
+    }
+    vec![
+        offer!(OpenTerminalRequest, open),
+        offer!(SendInputRequest, send_input),
+        offer!(GetScreenContentRequest, screen_content),
+        offer!(AwaitOutputRequest, await_output),
+        offer!(ListTerminalSessionsRequest, list),
+        offer!(ExitTerminalRequest, exit),
+        offer!(RunCommandRequest, run_command),
+    ]
+}
+
+impl Server {
+    /// Waits for an answer, unless nobody wants it any more: an abandoned wait must not consume
+    /// what a later one waits for.
+    async fn unless_given_up<T>(
+        &self,
+        call: &Call,
+        answering: impl Future<Output = T>,
+    ) -> Result<T, Refused> {
+        tokio::select! {
+            answer = answering => Ok(answer),
+            () = call.cancelled() => Err(Refused::new("the call was cancelled")),
+            () = self.left() => Err(Refused::new("the server ends")),
+        }
+    }
 }

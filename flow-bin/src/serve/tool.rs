@@ -179,6 +179,7 @@ impl Offers {
             super::workflow::offers(),
             super::library::offers(),
             super::memory::offers(),
+            super::brief::offers(),
             super::agent::offers(),
             super::debug::offers(),
         ]
@@ -204,7 +205,8 @@ impl Offers {
         let mut listed = self.listed.clone();
         for tool in &mut listed {
             if tool.name == FlowRequest::tool().name {
-                name(Arc::make_mut(&mut tool.input_schema), workflows);
+                let schema = Arc::make_mut(&mut tool.input_schema);
+                choose(schema, "flow_name", workflows);
             }
         }
         listed
@@ -228,17 +230,17 @@ impl Offers {
     }
 }
 
-/// Lists the workflows where one is chosen. What is not listed is taken too: it may be newer than
-/// the list that a client has.
-fn name(schema: &mut Map<String, Value>, workflows: &[String]) {
-    let names = workflows.iter().map(|name| match name.as_str() {
+/// Lists the names where one is chosen. What is not listed is taken too: it may be newer than the
+/// list that a client has.
+fn choose(schema: &mut Map<String, Value>, parameter: &str, names: &[String]) {
+    let names = names.iter().map(|name| match name.as_str() {
         LIST => format!("_{LIST}"),
         name => name.to_owned(),
     });
     let names: Vec<String> = [LIST.to_owned()].into_iter().chain(names).collect();
     if let Some(choice) = schema
         .get_mut("properties")
-        .and_then(|properties| properties.get_mut("flow_name"))
+        .and_then(|properties| properties.get_mut(parameter))
     {
         choice["enum"] = names.into();
     }

@@ -4,6 +4,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod brief;
 mod check;
 mod crash;
 mod directories;
@@ -13,6 +14,7 @@ mod graph;
 mod hostile;
 mod list;
 mod output;
+mod project;
 mod resume;
 mod run;
 mod secrets;

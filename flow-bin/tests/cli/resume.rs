@@ -322,3 +322,54 @@ fn a_run_is_shown_with_its_steps_and_what_they_wrote() {
         json!([{"step": "first", "stream": "stdout", "text": "said\n"}])
     );
 }
+
+#[test]
+fn a_run_that_goes_on_finds_the_workflows_beside_its_file() {
+    let place = Place::with(&[
+        (
+            "flows/outer.yaml",
+            "outputs: {said: '{{ state.said.said }}'}
+steps:
+  - {id: go, type: prompt, kind: confirm, message: 'Go?'}
+  - {id: inner, type: call, workflow: beside, output_to: said}
+",
+        ),
+        (
+            "flows/beside.yaml",
+            "name: beside
+outputs: {said: '{{ state.said }}'}
+steps:
+  - {id: say, type: shell, command: echo hello, output_format: text, output_to: said}
+",
+        ),
+    ]);
+    let ran = place.run(&["run", "flows/outer.yaml", "--format", "json"]);
+    let run = id(&ran.json());
+    let ran = place.run(&["answer", &run, "yes", "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()["output"], json!({"said": "hello"}));
+    // A called run's id begins like its caller's, and an abbreviation means the caller.
+    let runs = place.run(&["runs", "--format", "json"]).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2);
+    let ran = place.run(&["show", &run[..12], "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(id(&ran.json()), run);
+}
+
+#[test]
+fn a_run_whose_host_died_is_not_listed_as_running() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    let mut child = begun(&place, &["run", "sleeps.yaml"]);
+    assert_eq!(newest(&place)["status"], "running");
+    signal("-KILL", &child);
+    child.wait().unwrap();
+    assert_eq!(newest(&place)["status"], "waiting");
+    let listed = |status| {
+        let ran = place.run(&["runs", "--status", status, "--format", "json"]);
+        ran.json()["runs"].as_array().unwrap().len()
+    };
+    assert_eq!((listed("running"), listed("waiting")), (0, 1));
+    place.file("go", "");
+    let ran = place.run(&["resume", &id(&newest(&place)), "--format", "json"]);
+    assert_eq!(result(&ran), (0, "completed".to_owned()));
+}

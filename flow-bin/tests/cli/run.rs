@@ -274,7 +274,7 @@ steps:
         "plan.yaml",
         "prod",
         "-p",
-        "token=x",
+        "token=hidden",
         "--dry-run",
         "--format",
         "json",

@@ -55,6 +55,21 @@ fn the_server_begins_is_reached_and_ends_cleanly() {
 }
 
 #[test]
+fn the_terminal_tools_do_what_they_say_in_every_way_of_connecting() {
+    cases("terminals");
+}
+
+#[test]
+fn the_command_line_and_the_server_leave_the_same_journal() {
+    cases("journals");
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_calls_that_were_made() {
+    cases("docs");
+}
+
+#[test]
 fn agents_drive_runs_step_by_step_with_sub_agents_and_over_restarts() {
     cases("agents");
 }

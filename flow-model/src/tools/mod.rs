@@ -12,6 +12,7 @@
 //! ```
 
 mod agent;
+mod brief;
 mod check;
 mod debug;
 mod error;
@@ -42,6 +43,7 @@ pub use agent::{
     StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest,
     UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
+pub use brief::{AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse};
 pub use check::{Known, check, check_parameters, request};
 pub use debug::{
     DebugWorkflowRequest, DebugWorkflowResponse, ExplainWorkflowRequest, ExplainWorkflowResponse,
@@ -254,11 +256,12 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 /// Every tool that an MCP server offers: those of [`all`], and those that only agents call.
 pub fn served() -> impl Iterator<Item = &'static Tool> {
-    let lists: [&[&Tool]; 6] = [
+    let lists: [&[&Tool]; 7] = [
         &ALL,
         &flow::TOOLS,
         &library::TOOLS,
         &memory::TOOLS,
+        &brief::TOOLS,
         &agent::TOOLS,
         &debug::TOOLS,
     ];

@@ -518,6 +518,8 @@ fn a_response_says_null_where_it_has_nothing() {
         foreground: None,
         elapsed_time: 10.0,
         process_running: true,
+        tail: Some(String::new()),
+        foreground: None,
         timestamp: "2026-01-01T00:00:00Z".to_owned(),
         error: None,
     });

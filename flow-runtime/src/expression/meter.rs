@@ -40,6 +40,7 @@ pub(super) struct Meter {
     seed: Cell<u64>,
     draws: Cell<u64>,
     variables: RefCell<Vec<(Arc<str>, Variable)>>,
+    refused: RefCell<Option<EvalError>>,
 }
 
 /// Ends the evaluation and gives back how much was drawn.
@@ -65,6 +66,7 @@ impl Meter {
             seed: Cell::new(0),
             draws: Cell::new(0),
             variables: RefCell::new(Vec::new()),
+            refused: RefCell::new(None),
         }
     }
 
@@ -85,6 +87,7 @@ impl Meter {
             meter.at_millis.set(instant.at_millis);
             meter.seed.set(instant.seed);
             meter.draws.set(instant.draws());
+            meter.refused.take();
         });
     }
 
@@ -210,6 +213,16 @@ pub(super) fn reset(mark: Mark) {
 /// Remembers a bound that was reached where it could not end the evaluation.
 pub(super) fn exceed(limit: Option<Limit>) {
     METER.with(|meter| meter.exceeded.set(limit));
+}
+
+/// Remembers that something was read that may not be.
+pub(super) fn refuse(error: EvalError) {
+    METER.with(|meter| *meter.refused.borrow_mut() = Some(error));
+}
+
+/// What was read that may not be.
+pub(super) fn refused() -> Option<EvalError> {
+    METER.with(|meter| meter.refused.take())
 }
 
 /// The bound that was reached.

@@ -26,6 +26,11 @@ pub trait Scope {
     /// The names of the fields of a view, in order.
     fn fields(&self, view: View) -> Vec<Arc<str>>;
 
+    /// The fields of a view that exist and cannot be read, each with what reading it means.
+    fn refused(&self, _view: View) -> Vec<(Arc<str>, EvalError)> {
+        Vec::new()
+    }
+
     /// What `{name}` stands for.
     fn variable(&self, name: &str) -> Variable {
         self.lookup(name).map_or(Variable::Unknown, Variable::Set)
@@ -176,6 +181,23 @@ impl<'a> Context<'a> {
         Value::Map(Arc::new(Map(entries.collect())))
     }
 
+    /// All of a view: what may be read, and what may not.
+    fn whole(&self, view: View) -> Found {
+        let mut refused = self.scope.refused(view);
+        let mut fields = Vec::new();
+        for name in self.scope.fields(view) {
+            match self.field(view, &name) {
+                Ok(Some(value)) => fields.push((name, value)),
+                Ok(None) => {}
+                Err(error) => refused.push((name, error)),
+            }
+        }
+        if refused.is_empty() {
+            return Found::Value(Value::Map(Arc::new(Map(fields.into_iter().collect()))));
+        }
+        Found::View { fields, refused }
+    }
+
     /// A name that is no view: bound, in scope, or a state field.
     pub(super) fn name(&self, name: &str) -> Result<Option<Value>, EvalError> {
         if let Some((_, value)) = self.extra.iter().find(|(bound, _)| *bound == name) {
@@ -287,6 +309,11 @@ pub(super) enum Found {
     Value(Value),
     Failed(EvalError),
     Fields(Vec<(Arc<str>, Result<Value, EvalError>)>),
+    /// All of a view, with what of it may not be read.
+    View {
+        fields: Vec<(Arc<str>, Value)>,
+        refused: Vec<(Arc<str>, EvalError)>,
+    },
 }
 
 impl Plan {
@@ -342,7 +369,7 @@ impl Root {
             };
         };
         let Some(fields) = &self.fields else {
-            return Found::Value(context.view(view));
+            return context.whole(view);
         };
         let fields = fields.iter().filter_map(|name| {
             let value = context.field(view, name).transpose()?;

@@ -42,7 +42,8 @@ impl Host {
         for action in &report.pending {
             match &action.what {
                 Deed::Call { .. } => calls = true,
-                Deed::Shell { .. }
+                Deed::Environment { .. }
+                | Deed::Shell { .. }
                 | Deed::Tool { .. }
                 | Deed::Prompt { .. }
                 | Deed::Delegate { .. }

@@ -1,11 +1,12 @@
 //! What a host does for a run: commands, tools, questions, delegates, calls of other workflows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::driver::Driver;
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
 use super::secrets::{Prepared, foreign};
+use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall};
 use crate::journal::{self, Hash, RunId};
@@ -100,6 +101,20 @@ impl Host {
                 })
             }
             Deed::Tool {
+                tool,
+                builtin: true,
+                parameters,
+            } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
+                self.in_terminal(terminals, run, action, tool, parameters)
+                    .await
+            }
+            Deed::Environment {
+                session, variables, ..
+            } => Some(match self.environment(action, session, variables).await {
+                Ok(result) => Happening::Completed { action: id, result },
+                Err(error) => failed(error),
+            }),
+            Deed::Tool {
                 tool, parameters, ..
             } => {
                 let call = ToolCall {
@@ -130,8 +145,22 @@ impl Host {
                 )
                 .await
             }
-            Deed::Delegate { instructions, .. } => {
-                self.delegate(run, action, instructions, base).await
+            Deed::Delegate {
+                instructions,
+                returns,
+                complaint,
+                ..
+            } => {
+                let mut told = instructions.clone();
+                if let Some(schema) = returns {
+                    told.push_str(&format!(
+                        "\n\nAnswer with JSON alone that satisfies this JSON Schema:\n{schema}"
+                    ));
+                }
+                if let Some(complaint) = complaint {
+                    told.push_str(&format!("\n\nYour last answer did not: {complaint}"));
+                }
+                self.delegate(run, action, &told, base).await
             }
             Deed::DelegateItem {
                 task,
@@ -268,17 +297,23 @@ impl Host {
             variables,
             session,
             max_states,
+            execution_timeout,
+            save_on_success,
             depth,
             response,
-            ..
         } = &action.what
         else {
             return failed("this is no call".to_owned(), Value::Null);
         };
         let child = called(run, action);
         if self.journal().run(child).is_err() {
+            let caller = self.start_of(run).ok();
+            let beside = caller.and_then(|start| start.beside).map(PathBuf::from);
             let found = match (workflow, definition) {
-                (Some(name), _) => self.inner.options.workflows.find(name),
+                (Some(name), _) => {
+                    let workflows = &self.inner.options.workflows;
+                    workflows.find_beside(name, beside.as_deref())
+                }
                 (None, Some(definition)) => self.inner.options.workflows.compile(definition),
                 (None, None) => Err("the call names no workflow".to_owned()),
             };
@@ -290,9 +325,11 @@ impl Host {
                 variables: variables.clone(),
                 session: session.clone(),
                 max_steps: *max_states,
+                timeout: *execution_timeout,
                 parent: Some((run, *depth)),
                 id: Some(child),
                 agent_driven,
+                beside,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);
@@ -310,9 +347,36 @@ impl Host {
         }
         let success = report.status == ReportStatus::Completed;
         let error = report.error.as_ref().map(|error| error.message.clone());
+        let kept = match definition {
+            Some(definition) if success && save_on_success.unwrap_or(true) => {
+                // A definition that cannot be kept has succeeded nevertheless.
+                let kept = self.inner.options.workflows.keep(definition);
+                kept.unwrap_or_default()
+            }
+            Some(_) | None => None,
+        };
         let result = if *response {
+            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
+                ("session_id", session.map_or(Value::Null, Value::text)),
+                (
+                    "workflow_saved",
+                    Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
+                ),
+                (
+                    "saved_workflow_name",
+                    kept.map_or(Value::Null, |kept| Value::text(kept.name)),
+                ),
+                (
+                    "total_elapsed_time",
+                    Value::number(report.elapsed_ms as f64 / 1000.0),
+                ),
+                (
+                    "recursion_depth",
+                    Value::Int(i64::from(report.recursion_depth)),
+                ),
+                ("return_values", report.return_values.unwrap_or_default()),
                 ("workflow_name", Value::text(&report.workflow)),
                 ("workflow_id", Value::text(report.run.to_string())),
                 (

@@ -10,9 +10,11 @@ use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::secrets::masked_effect;
+use super::sessions;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Effect, Event, Handout, Happening, Part, Place, Program, Run, Status,
+    Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
+    Run, Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -131,13 +133,18 @@ impl Driver {
                 // Another host began it; here it begins now.
                 let (frame, node) = (action.frame, action.node.clone());
                 self.act(Effect::Entered(Place { frame, node }));
+                if sessions::types(&action.what) {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                    continue;
+                }
             }
             self.act(effect);
         }
     }
 
-    /// Begins what the run wants and nobody here does.
-    pub(super) fn begin_missing(&mut self) {
+    /// Begins what the run wants and nobody here does; `fresh` when nobody else has begun it either.
+    pub(super) fn begin_missing(&mut self, fresh: bool) {
         for effect in self.run.taken_over(now()) {
             let begun = match &effect {
                 Effect::Act(action) => {
@@ -150,14 +157,46 @@ impl Driver {
                 | Effect::Left { .. }
                 | Effect::Finish(_) => false,
             };
-            if !begun {
-                self.act(effect);
+            match &effect {
+                // Whoever began it is gone.
+                Effect::Act(action) if !begun && !fresh && sessions::types(&action.what) => {
+                    let happening = sessions::interrupted(action);
+                    let _ = self.happened.send(Message::Happened(happening));
+                }
+                _ if !begun => self.act(effect),
+                _ => {}
             }
         }
     }
 
+    /// Whether the clock of `limits.timeout` has to be told that an action waits for somebody; of
+    /// prompts and delegates it knows.
+    fn is_clock_to_stop(&self, action: ActionId) -> bool {
+        let is_limited = self.run.program().graph().limits.timeout.is_some();
+        is_limited
+            && self.run.pending().iter().any(|effect| match effect {
+                Effect::Act(pending) if pending.id == action => matches!(
+                    pending.what,
+                    Deed::Call { .. } | Deed::Shell { .. } | Deed::Tool { .. }
+                ),
+                _ => false,
+            })
+    }
+
+    /// What waited for somebody is tried again here, and the clock goes on.
+    pub(super) async fn unpark(&mut self) -> Result<(), Error> {
+        let parked = self.run.data().map(|data| data.parked.clone());
+        for action in parked.unwrap_or_default() {
+            let effects = self.append(Happening::Unparked { action }).await?;
+            // The clock is taken over with everything else.
+            drop(effects);
+        }
+        Ok(())
+    }
+
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
+        self.unpark().await?;
         self.take_over();
         let mut look = look();
         loop {
@@ -199,9 +238,23 @@ impl Driver {
             Message::Happened(happening) => self.happen(happening).await,
             Message::Parked(action) => {
                 self.tasks.remove(&action);
-                self.parked.insert(action);
+                // Somebody else may have answered it meanwhile.
+                if self.run.action(action).is_some() {
+                    self.parked.insert(action);
+                    if self.is_clock_to_stop(action) {
+                        self.happen(Happening::Parked { action }).await?;
+                    }
+                }
                 Ok(())
             }
+        }
+    }
+
+    /// Stops doing something whose result came from elsewhere.
+    pub(super) fn give_up(&mut self, action: ActionId) {
+        self.parked.remove(&action);
+        if let Some(task) = self.tasks.remove(&action) {
+            task.abort();
         }
     }
 
@@ -490,6 +543,9 @@ impl Driver {
                 final_state: None,
                 last_node: None,
                 states_executed: 0,
+                session: None,
+                recursion_depth: 0,
+                return_values: None,
                 output: Value::Null,
                 state: Value::Null,
                 variables: Value::Null,
@@ -507,10 +563,19 @@ impl Driver {
                 Effect::Act(action) => Some(action),
                 _ => None,
             });
-        let final_state = match (graph.form, data.status) {
-            (flow_model::graph::Form::Steps, Status::Completed) => Some("completed".to_owned()),
+        let failed = data.error.as_ref().map(|error| error.kind);
+        let final_state = match (graph.form, data.status, failed) {
+            (_, Status::Failed, Some(FailureKind::Arguments)) => {
+                Some("validation_failed".to_owned())
+            }
+            (_, Status::Failed, Some(FailureKind::ReturnValues)) => {
+                Some("return_validation_failed".to_owned())
+            }
+            (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let latest = data.variables.get("session_id").and_then(Value::as_str);
+        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -523,6 +588,9 @@ impl Driver {
             final_state,
             last_node: data.last_node.clone(),
             states_executed: data.steps,
+            session: session.map(str::to_owned),
+            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
             variables: Value::map(data.variables.iter().map(|(k, v)| (k.as_ref(), v.clone()))),

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::background::Background;
 use super::driver::Driver;
 use super::secrets::{Vault, foreign, masked_effect};
+use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::input::{self, InputFault};
@@ -20,6 +21,7 @@ use crate::run::{
     Start, Status,
 };
 use crate::secret::{self, Reference};
+use crate::terminal::Terminals;
 use crate::value::Value;
 
 /// Why a host cannot do what was asked.
@@ -57,12 +59,20 @@ pub struct Report {
     pub workflow: String,
     /// How it stands.
     pub status: ReportStatus,
-    /// The last state, or `completed` for a steps workflow.
+    /// The last state, or `completed` for a steps workflow; `validation_failed` when arguments were
+    /// missing, `return_validation_failed` when return values were.
     pub final_state: Option<String>,
     /// The step or state of the workflow's own body that it is at, or was last.
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
+    /// The terminal session it was given, or else used last.
+    pub session: Option<String>,
+    /// How many levels of calls lay below it.
+    pub recursion_depth: u32,
+    /// The environment variables that it was to set and that are set, by name; `None` when they
+    /// were not looked up.
+    pub return_values: Option<Value>,
     /// What it gave.
     pub output: Value,
     /// The flattened state.
@@ -112,6 +122,8 @@ pub struct HostOptions {
     pub watch: Arc<dyn Watch>,
     /// Where commands run.
     pub directory: PathBuf,
+    /// Where terminal sessions are kept; without it, tools of terminals are asked of `tools`.
+    pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
     /// Makes the evaluator of a graph's expressions.
@@ -132,6 +144,7 @@ impl HostOptions {
             workflows: Arc::new(NoWorkflows),
             watch: Arc::new(NoWatch),
             directory,
+            terminals: None,
             agent: None,
             evaluator,
         }
@@ -174,12 +187,16 @@ pub struct StartOptions {
     pub session: Option<String>,
     /// Executions of nodes allowed.
     pub max_steps: Option<u64>,
+    /// Seconds it may take.
+    pub timeout: Option<f64>,
     /// The run that calls it, and how deep that is.
     pub parent: Option<(RunId, u32)>,
     /// Its id, when the caller has made one.
     pub id: Option<RunId>,
     /// Whether an agent drives it: see [`super::Agents`].
     pub agent_driven: bool,
+    /// The directory of its definition, where workflows that it calls are looked for as well.
+    pub beside: Option<PathBuf>,
 }
 
 /// The host.
@@ -198,6 +215,8 @@ pub(super) struct Inner {
     /// Runs driven in the background.
     pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
+    /// Terminal sessions that runs have opened.
+    pub(super) opened: OpenedSessions,
 }
 
 impl Host {
@@ -212,6 +231,7 @@ impl Host {
                 fresh: Mutex::default(),
                 background: Background::default(),
                 stop: watch::Sender::new(false),
+                opened: OpenedSessions::default(),
             }),
         }
     }
@@ -320,16 +340,21 @@ impl Host {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
         let called = options.parent.is_some();
-        let (inputs, secrets) = self.accepted(graph, inputs, called, &id.to_string())?;
+        let (given, variables) = filled(graph, inputs, &options.variables);
+        let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
             inputs,
-            variables: options.variables,
+            variables,
             env: Value::Null,
             session: options.session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
+            timeout: options.timeout,
             secrets,
+            beside: options
+                .beside
+                .map(|directory| directory.to_string_lossy().into_owned()),
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
         });
@@ -374,6 +399,7 @@ impl Host {
         // A failed run may be tried again.
         let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
         self.inner.vault.forget(&run.to_string(), is_over);
+        self.release_sessions(run, driver.run.status()).await;
         drop(lock);
         report
     }
@@ -399,6 +425,7 @@ impl Host {
         self.inner.background.recorded(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
+            self.release_sessions(run, Status::Cancelled).await;
         }
         Ok(())
     }
@@ -508,6 +535,27 @@ impl Host {
     }
 }
 
+/// Inputs and variables: a variable that is named like a declared input is that input, unless the
+/// input is given too.
+fn filled(graph: &Graph, inputs: &Value, variables: &Value) -> (Value, Value) {
+    let (Some(fields), Value::Map(all)) = (graph.inputs.as_deref(), variables) else {
+        return (inputs.clone(), variables.clone());
+    };
+    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
+    let mut given = match inputs {
+        Value::Map(given) => given.0.clone(),
+        _ => indexmap::IndexMap::new(),
+    };
+    let mut rest = Vec::new();
+    for (name, value) in &all.0 {
+        match is_input(name) {
+            true => drop(given.entry(name.clone()).or_insert_with(|| value.clone())),
+            false => rest.push((name.clone(), value.clone())),
+        }
+    }
+    (Value::map(given), Value::map(rest))
+}
+
 /// The inputs of a run with their defaults; secrets among them are masked.
 ///
 /// # Errors
@@ -546,6 +594,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
+        Happening::Parked { .. } => "parked",
+        Happening::Unparked { .. } => "unparked",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

@@ -7,9 +7,12 @@ mod deed;
 mod driver;
 mod local;
 pub mod mcp;
+mod memory;
 mod people;
 mod secrets;
+mod sessions;
 mod shell;
+mod terminals;
 mod tools;
 mod traces;
 mod visits;
@@ -22,6 +25,7 @@ use flow_model::graph::{Graph, PromptKind};
 pub use agent::Agents;
 pub use background::Driven;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
+pub use memory::Memory;
 pub use people::{Answers, BadAnswers, Nobody};
 pub use secrets::SecretWanted;
 pub use tools::Toolbox;
@@ -44,12 +48,42 @@ pub trait Workflows: Send + Sync {
     /// Why there is none, in a sentence.
     fn find(&self, name: &str) -> Result<Graph, String>;
 
+    /// The workflow of a name, which may also stand in the directory of the definition that calls
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workflows::find`].
+    fn find_beside(&self, name: &str, _beside: Option<&std::path::Path>) -> Result<Graph, String> {
+        self.find(name)
+    }
+
     /// A workflow given as a definition.
     ///
     /// # Errors
     ///
     /// What is wrong with it.
     fn compile(&self, definition: &Value) -> Result<Graph, String>;
+
+    /// Keeps a definition that was given whole and has succeeded, for reuse. `None` when nothing is
+    /// kept here.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be kept.
+    fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
+        let _ = definition;
+        Ok(None)
+    }
+}
+
+/// A definition that can be found by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The name.
+    pub name: String,
+    /// Whether it was kept just now, and not known before.
+    pub is_new: bool,
 }
 
 /// Answers what runs ask of people.

@@ -181,7 +181,7 @@ impl Host {
         Ok(value.map(Value::text))
     }
 
-    fn start_of(&self, run: RunId) -> Result<Start, Error> {
+    pub(super) fn start_of(&self, run: RunId) -> Result<Start, Error> {
         let first = self.journal().events(run, 1..=1, 1)?;
         let event = first.first().map(|event| &event.body[..]);
         let event: Event = serde_json::from_slice(event.unwrap_or_default())
@@ -219,7 +219,7 @@ impl Host {
             }
             Deed::Tool { parameters, .. } => self.reveal_value(parameters, &action.node).await,
             // A run that is called has the placeholders.
-            Deed::Call { .. } => Ok(None),
+            Deed::Call { .. } | Deed::Environment { .. } => Ok(None),
             Deed::Prompt { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
@@ -404,6 +404,8 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         },
         other @ (Happening::Woke { .. }
         | Happening::Continued
+        | Happening::Parked { .. }
+        | Happening::Unparked { .. }
         | Happening::Taken { .. }
         | Happening::Resumed) => other,
     }
@@ -468,6 +470,7 @@ pub(super) fn masked_action(action: &Action) -> Action {
             definition.iter_mut().for_each(hide_value);
         }
         Deed::Judge { result, .. } => hide_value(result),
+        Deed::Environment { .. } => {}
     }
     masked
 }

@@ -30,6 +30,16 @@ impl Journal {
         RunLock::acquire(&self.lock_file(run), run)
     }
 
+    /// Whether somebody acts on a run now. A run that is marked as running and that nobody acts on
+    /// has lost its host.
+    pub fn is_held(&self, run: RunId) -> bool {
+        // A host takes its file with it, so a file is there only while it lives or after it died.
+        match File::open(self.lock_file(run)) {
+            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            Err(_) => false,
+        }
+    }
+
     fn lock_dir(&self) -> PathBuf {
         self.store.path().with_file_name("locks")
     }

@@ -155,6 +155,9 @@ impl Journal {
             let rows = statement.query_map(span, |row| id(row, 0))?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         })?;
+        if let Some(caller) = self.caller_of_all(&matches)? {
+            return Ok(caller);
+        }
         match matches[..] {
             [] => Err(Error::NoSuchRun {
                 run: beginning.to_owned(),
@@ -170,6 +173,24 @@ impl Journal {
                 })
             }
         }
+    }
+
+    /// The run that called all the others, directly or not. Their ids begin like its own.
+    fn caller_of_all(&self, runs: &[RunId]) -> Result<Option<RunId>, Error> {
+        if runs.len() < 2 || runs.len() > SHOWN {
+            return Ok(None);
+        }
+        let mut outermost = Vec::new();
+        for run in runs {
+            let parent = self.run(*run)?.parent;
+            if parent.is_none_or(|parent| !runs.contains(&parent)) {
+                outermost.push(*run);
+            }
+        }
+        Ok(match outermost[..] {
+            [only] => Some(only),
+            _ => None,
+        })
     }
 
     /// Runs, newest first, at most `limit` of them.

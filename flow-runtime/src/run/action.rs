@@ -7,7 +7,7 @@ use flow_model::graph::{CallAnswer, CallTarget, Kind, Node, OutputFormat, Templa
 use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
 use super::frame::{FrameId, Waits};
-use super::machine::{Extras, Machine};
+use super::machine::{Extras, Machine, plain};
 use super::time::after;
 use crate::secret::{self, Piece};
 use crate::value::Value;
@@ -125,7 +125,8 @@ impl<'r> Machine<'r> {
                     ));
                 }
                 self.data.deepest = self.data.deepest.max(depth);
-                let session = self.optional_text(id, node, call.session.as_ref())?;
+                let named = self.optional_text(id, node, call.session.as_ref())?;
+                let session = named.or_else(|| self.session().as_ref().map(plain));
                 let number = |value: Option<Value>| match value {
                     Some(Value::Int(value)) => Some(value as f64),
                     Some(Value::Float(value)) => Some(value),
@@ -174,12 +175,7 @@ impl<'r> Machine<'r> {
     /// `session_id` of a terminal tool that does not name one: the run's own, else the latest.
     pub(super) fn inject_session(&self, tool: &str, parameters: &mut Value) {
         let takes = flow_model::tools::find(tool).is_some_and(|tool| tool.takes_session());
-        let session = self
-            .data
-            .variables
-            .get("session_id")
-            .cloned()
-            .or_else(|| self.data.start.session.as_deref().map(Value::text));
+        let session = self.session();
         if let (true, Some(session), Value::Map(map)) = (takes, session, parameters)
             && map
                 .0
@@ -281,7 +277,9 @@ pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
             (!own).then_some(DEFAULT_TIMEOUT)
         }
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
-        Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } => None,
+        Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } | Deed::Environment { .. } => {
+            None
+        }
     })
 }
 

@@ -56,6 +56,12 @@ pub struct Data {
     pub again: bool,
     /// The last node of the workflow's own body.
     pub last_node: Option<String>,
+    /// Values of the declared arguments, by name.
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub environment: Value,
+    /// Values of the declared return values that are set, once they were looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_values: Option<Value>,
     /// The deepest call so far.
     pub deepest: u32,
     /// What the run gave.
@@ -68,12 +74,19 @@ pub struct Data {
     pub used: u64,
     /// When the current stretch of counted time began.
     pub counting_since: Option<u64>,
+    /// Actions that wait for somebody who is not there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub parked: BTreeSet<ActionId>,
     /// Where somebody last wanted to be able to come back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
     /// Tasks that failed in fan-outs that are over, so that their sub-agents can be told.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_tasks: BTreeMap<ActionId, BTreeSet<usize>>,
+}
+
+fn is_null(value: &Value) -> bool {
+    *value == Value::Null
 }
 
 /// A place in a run that somebody wants to be able to come back to.

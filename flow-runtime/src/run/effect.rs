@@ -1,6 +1,7 @@
 //! What a run wants done. A host does it and answers with events.
 
 use flow_model::graph::{By, OutputFormat, PromptKind};
+use flow_model::tools::ContractSide;
 use serde::{Deserialize, Serialize};
 
 use super::event::{ActionId, Failure};
@@ -161,6 +162,16 @@ pub enum Deed {
         /// The whole response is wanted, not only the outputs.
         response: bool,
     },
+    /// Look up environment variables in a terminal session; nothing is typed into it. Answered
+    /// with those that are set, by name.
+    Environment {
+        /// The session.
+        session: String,
+        /// What they are to the workflow.
+        side: ContractSide,
+        /// Their names.
+        variables: Vec<String>,
+    },
     /// Ask which of several descriptions holds.
     Judge {
         /// Descriptions with the states they lead to.
@@ -186,6 +197,7 @@ impl Deed {
             Deed::DelegateItem { .. }
             | Deed::Shell { .. }
             | Deed::Tool { .. }
+            | Deed::Environment { .. }
             | Deed::Call { .. } => None,
         }
     }

@@ -1,6 +1,7 @@
 //! How a frame ends, and how a run begins and begins again.
 
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
+use flow_model::tools::ContractSide;
 
 use super::effect::{Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
@@ -49,6 +50,10 @@ impl<'r> Machine<'r> {
     }
 
     pub(super) fn complete_run(&mut self, value: Option<Value>) {
+        if !self.graph.return_values.is_empty() && self.data.return_values.is_none() {
+            self.look_up(ContractSide::ReturnValues, value);
+            return;
+        }
         let output = if self.graph.outputs.is_empty() {
             Ok(value.unwrap_or_default())
         } else {
@@ -234,6 +239,7 @@ impl<'r> Machine<'r> {
         self.data.computed.clear();
         self.data.included.clear();
         self.data.variables = super::variables(&self.data.start);
+        self.data.return_values = None;
         self.data.steps = 0;
         self.initialise();
     }

@@ -59,6 +59,13 @@ impl Scope for Names<'_, '_> {
         present.map(Arc::from).collect()
     }
 
+    fn refused(&self, view: expression::View) -> Vec<(Arc<str>, EvalError)> {
+        let names = self.0.all_names().into_iter();
+        let refused =
+            names.filter_map(|name| Some((Arc::from(name), self.field(view, name).err()?)));
+        refused.collect()
+    }
+
     fn variable(&self, name: &str) -> Variable {
         match self.0.name(name) {
             Some(value) => Variable::Set(value),

@@ -87,6 +87,17 @@ pub enum Happening {
         /// The index of the item.
         item: usize,
     },
+    /// An action waits for somebody who is not there: a run that it called does, or it needs a
+    /// secret. The clock of `limits.timeout` stands still.
+    Parked {
+        /// Which one.
+        action: ActionId,
+    },
+    /// An action that waited for somebody goes on.
+    Unparked {
+        /// Which one.
+        action: ActionId,
+    },
     /// Whoever drives the run has given it up: it has failed.
     GivenUp {
         /// Why.
@@ -123,9 +134,15 @@ pub struct Start {
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// Seconds the run may take, when the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
     /// Where the values of secret inputs come from; the inputs have placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Reference>,
+    /// The directory of its definition, where workflows that it calls are looked for as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// The directory its commands run in, wherever it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -183,6 +200,10 @@ pub enum FailureKind {
     Refused,
     /// The run was cancelled.
     Cancelled,
+    /// Environment variables that the workflow needs are not set.
+    Arguments,
+    /// Environment variables that the workflow is to set are not set.
+    ReturnValues,
 }
 
 impl Failure {

@@ -414,7 +414,9 @@ impl<'r> Machine<'r> {
             self.effects.push(Effect::Stop(action));
         }
         match frame.step.map(|step| step.waits) {
-            Some(Waits::Action(_) | Waits::Judgement { .. }) => self.release(),
+            Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
+                self.release();
+            }
             Some(Waits::Children(children)) => {
                 for child in children.running.into_values() {
                     match child {

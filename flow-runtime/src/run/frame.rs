@@ -134,6 +134,13 @@ pub enum Waits {
     },
     /// Its children.
     Children(Box<Children>),
+    /// A side of the contract, before the first step or after the last.
+    Environment {
+        /// The action that looks.
+        action: Box<Action>,
+        /// What the run gives when the contract holds.
+        value: Option<Value>,
+    },
 }
 
 /// How a step's action ended.

@@ -46,7 +46,7 @@ impl Deed {
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
             | Deed::Judge { .. } => true,
-            Deed::Call { .. } => false,
+            Deed::Call { .. } | Deed::Environment { .. } => false,
         }
     }
 }
@@ -223,7 +223,7 @@ impl Run {
             Waits::Action(action) | Waits::Judgement { action, .. } => {
                 found.steps.push(Handout::Action(action));
             }
-            Waits::Turn(_) => found.goes_on = true,
+            Waits::Turn(_) | Waits::Environment { .. } => found.goes_on = true,
             Waits::Pause { .. } => found.wakes = Some(step.since),
             Waits::Time { seconds, .. } => {
                 let until = step.since + (seconds * 1000.0) as u64;
@@ -267,6 +267,7 @@ impl Run {
             Waits::Action(action)
             | Waits::Judgement { action, .. }
             | Waits::Turn(action)
+            | Waits::Environment { action, .. }
             | Waits::Pause { action, .. } => (action.id == id).then_some(&**action),
             Waits::Children(children) => children.handed.values().find(|item| item.id == id),
             Waits::Time { .. } => None,

@@ -10,7 +10,9 @@ use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
 use super::observe::Observer;
+use super::pattern::Patterns;
 use super::time::after;
+use super::track::Tracks;
 use super::view::{Evaluator, View};
 use crate::value::Value;
 
@@ -22,6 +24,8 @@ pub(super) struct Machine<'r> {
     pub(super) graph: &'r Graph,
     pub(super) dependents: &'r Dependents,
     pub(super) evaluator: &'r dyn Evaluator,
+    pub(super) patterns: &'r Patterns,
+    pub(super) tracks: Tracks,
     pub(super) data: &'r mut Data,
     pub(super) effects: Vec<Effect>,
     pub(super) observer: Option<&'r mut dyn Observer>,

@@ -6,6 +6,7 @@
 
 mod action;
 mod computed;
+mod contract;
 mod data;
 pub mod effect;
 mod ending;
@@ -17,9 +18,12 @@ mod handout;
 mod machine;
 mod observe;
 mod origin;
+mod pattern;
+mod returns;
 mod settle;
 pub mod state;
 pub mod time;
+mod track;
 mod view;
 
 use std::borrow::Cow;
@@ -40,7 +44,9 @@ pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
+use pattern::Patterns;
 use state::{Change, parse_path};
+use track::Tracks;
 pub use view::{Evaluator, Field, View};
 
 use crate::value::Value;
@@ -49,6 +55,8 @@ use crate::value::Value;
 pub struct Program {
     graph: Cow<'static, Graph>,
     dependents: Dependents,
+    patterns: Patterns,
+    tracks: Tracks,
     evaluator: Box<dyn Evaluator>,
 }
 
@@ -58,6 +66,8 @@ impl Program {
         let graph = graph.into();
         Program {
             dependents: Dependents::of(&graph),
+            patterns: Patterns::default(),
+            tracks: Tracks::of(&graph),
             graph,
             evaluator,
         }
@@ -221,7 +231,12 @@ impl Run {
         let mut pending: Vec<(ActionId, Effect)> = Vec::new();
         for frame in data.frames.values() {
             match frame.step.as_ref().map(|step| (&step.waits, step.since)) {
-                Some((Waits::Action(action) | Waits::Judgement { action, .. }, _)) => {
+                Some((
+                    Waits::Action(action)
+                    | Waits::Judgement { action, .. }
+                    | Waits::Environment { action, .. },
+                    _,
+                )) => {
                     pending.push((action.id, Effect::Act((**action).clone())));
                 }
                 Some((Waits::Time { timer, seconds }, since)) => {
@@ -270,7 +285,10 @@ impl Run {
                 continue;
             };
             let again = match &action.what {
-                Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } => true,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Call { .. }
+                | Deed::Environment { .. } => true,
                 Deed::Prompt { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. }
@@ -338,6 +356,8 @@ impl Run {
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
             | Happening::Woke { .. }
+            | Happening::Parked { .. }
+            | Happening::Unparked { .. }
             | Happening::Continued => Ok(()),
         }
     }
@@ -446,6 +466,8 @@ impl Run {
             graph: &program.graph,
             dependents: &program.dependents,
             evaluator: program.evaluator.as_ref(),
+            patterns: &program.patterns,
+            tracks: program.tracks,
             data,
             effects: Vec::new(),
             observer: match observer {
@@ -524,12 +546,15 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         transformations: 0,
         again: false,
         last_node: None,
+        environment: start.env.clone(),
+        return_values: None,
         deepest: start.depth,
         output: Value::Null,
         error: None,
         limit: None,
         used: 0,
         counting_since: None,
+        parked: std::collections::BTreeSet::new(),
         checkpoint: None,
         failed_tasks: std::collections::BTreeMap::new(),
         start: start.clone(),
@@ -539,7 +564,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
 impl Machine<'_> {
     fn event(&mut self, what: &Happening) {
         match what {
-            Happening::Started(_) => self.initialise(),
+            Happening::Started(_) => self.open(),
             Happening::Completed { action, result } => self.completed(*action, result),
             Happening::Failed {
                 action,
@@ -582,6 +607,14 @@ impl Machine<'_> {
                 });
             }
             Happening::Resumed => self.resume(),
+            Happening::Parked { action } => {
+                if self.data.waiting.contains_key(action) {
+                    self.data.parked.insert(*action);
+                }
+            }
+            Happening::Unparked { action } => {
+                self.data.parked.remove(action);
+            }
         }
     }
 
@@ -590,6 +623,7 @@ impl Machine<'_> {
     fn answered(&mut self, action: ActionId) -> Option<(frame::FrameId, frame::Step)> {
         self.awaited(action, |waits| match waits {
             Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
+            Waits::Environment { action: asked, .. } => asked.id == action,
             Waits::Children(_) => true,
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
         })
@@ -629,6 +663,13 @@ impl Machine<'_> {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
                 self.item_ended(id, action, Ok(result.clone()));
+                return;
+            }
+            Waits::Environment { action, value } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_found(side, value, result);
+                }
                 return;
             }
             // Not what is answered by a result.
@@ -680,6 +721,12 @@ impl Machine<'_> {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
                 self.item_ended(id, action, Err(failure));
+            }
+            Waits::Environment { action, .. } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_lost(side, &failure);
+                }
             }
             // Not what is answered by a result.
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
@@ -760,6 +807,10 @@ impl Machine<'_> {
         let meaning = match &node.kind {
             Kind::Shell(shell) => shell_result(node, shell.output, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),
+            Kind::Delegate { .. } => match self.answer(id, index, node, &action, &raw) {
+                Ok(answer) => answer,
+                Err(next) => return next,
+            },
             _ => Ok(raw.clone()),
         };
         let value = match meaning {
@@ -804,6 +855,7 @@ impl Machine<'_> {
         let Some(retry) = node.retry.filter(|retry| action.attempt < retry.attempts) else {
             return self.failed(id, index, failure, result);
         };
+        self.track_retry(id, node);
         let exponent = i32::try_from(action.attempt - 1).unwrap_or(i32::MAX);
         let mut delay = retry.delay * retry.backoff.powi(exponent);
         if let Some(most) = retry.max_delay {
@@ -829,7 +881,7 @@ impl Machine<'_> {
             self.data.limit = None;
             // There is no time left to begin again.
             self.data.again = true;
-            let seconds = self.graph.limits.timeout.unwrap_or_default();
+            let seconds = self.limit_seconds().unwrap_or_default();
             let message =
                 format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
             // Failure steps that run out of time do not begin again.
@@ -868,7 +920,11 @@ impl Machine<'_> {
                 again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
                 self.dispatch(id, step.node, again);
             }
-            Waits::Action(_) | Waits::Turn(_) | Waits::Judgement { .. } | Waits::Children(_) => {}
+            Waits::Action(_)
+            | Waits::Turn(_)
+            | Waits::Judgement { .. }
+            | Waits::Environment { .. }
+            | Waits::Children(_) => {}
         }
     }
 
@@ -878,9 +934,38 @@ impl Machine<'_> {
         self.data.error = None;
         // Whoever tries again gives the run its time again.
         self.data.used = 0;
+        self.data.return_values = None;
         if self.data.steps == 0 {
-            // Its initial state could not be made.
-            self.restart();
+            // Its arguments were not set, or its initial state could not be made.
+            match self.data.environment == Value::Null {
+                true => self.open(),
+                false => self.restart(),
+            }
+            return;
+        }
+        let on_resume = self.graph.on_resume;
+        if on_resume.reset_error_counts {
+            self.reset_tracks();
+        }
+        let entry = self.graph.body.entry;
+        let Some(frame) = self.data.frames.get_mut(&ROOT) else {
+            return;
+        };
+        if !on_resume.skip_completed_steps {
+            frame.at = entry;
+            frame.loops.clear();
+            frame.jumps.clear();
+            self.data.ready.push_back(ROOT);
+            return;
+        }
+        let at = frame.at;
+        if let (false, flow_model::graph::Target::Node(index)) = (on_resume.retry_failed_steps, at)
+            && let Some(node) = self.node(ROOT, index)
+            && let Some(to) = node.next(flow_model::graph::Outcome::Success)
+        {
+            // The failed step is left as it is.
+            self.go(ROOT, index, to);
+            self.data.ready.push_back(ROOT);
             return;
         }
         let Some(frame) = self.data.frames.get_mut(&ROOT) else {
@@ -899,10 +984,15 @@ impl Machine<'_> {
         self.data.ready.push_back(ROOT);
     }
 
+    /// Seconds the run may take.
+    fn limit_seconds(&self) -> Option<f64> {
+        self.data.start.timeout.or(self.graph.limits.timeout)
+    }
+
     /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited
     /// for.
     fn count_time(&mut self) {
-        let Some(limit) = self.graph.limits.timeout else {
+        let Some(limit) = self.limit_seconds() else {
             return;
         };
         if self.data.status != Status::Running {
@@ -910,15 +1000,23 @@ impl Machine<'_> {
         }
         let limit = (limit * 1000.0) as u64;
         let agent_driven = self.data.start.agent_driven;
+        let parked = &self.data.parked;
         let waits_for_people = self.data.frames.values().all(|frame| {
             match frame.step.as_ref().map(|step| &step.waits) {
+                Some(Waits::Action(action)) if parked.contains(&action.id) => true,
                 Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
                 Some(Waits::Action(action)) => matches!(
                     action.what,
                     Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
                 ),
                 Some(Waits::Judgement { .. } | Waits::Children(_)) => true,
-                Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => false,
+                Some(
+                    Waits::Turn(_)
+                    | Waits::Pause { .. }
+                    | Waits::Time { .. }
+                    | Waits::Environment { .. },
+                )
+                | None => false,
             }
         });
         match (self.data.counting_since, waits_for_people) {

@@ -175,6 +175,7 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
+        self.track(id, node, settled.error.as_ref());
         if self.graph.form == Form::States && id == ROOT {
             self.remember(node, &settled);
         }
@@ -333,8 +334,10 @@ impl<'r> Machine<'r> {
             Condition::Always => true,
             Condition::Success(wanted) => (settled.outcome == Outcome::Success) == *wanted,
             Condition::TimedOut(wanted) => (settled.outcome == Outcome::Timeout) == *wanted,
-            Condition::PatternMatch(pattern) => found(pattern, &settled.result)?,
-            Condition::PatternNotMatch(pattern) => !found(pattern, &settled.result)?,
+            Condition::PatternMatch(pattern) => self.patterns.found(pattern, &settled.result)?,
+            Condition::PatternNotMatch(pattern) => {
+                !self.patterns.found(pattern, &settled.result)?
+            }
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
                 settled.result.get(field).unwrap_or(&Value::Null) == &wanted
@@ -393,19 +396,4 @@ impl<'r> Machine<'r> {
             self.data.variables.insert(Arc::from(name), value.clone());
         }
     }
-}
-
-/// Whether a pattern is found in the match, or else on the screen.
-fn found(pattern: &str, result: &Value) -> Result<bool, Failure> {
-    let pattern = regex::Regex::new(pattern).map_err(|error| {
-        Failure::new(
-            FailureKind::Expression,
-            format!("the pattern does not compile: {error}"),
-        )
-    })?;
-    let searched = ["match_text", "screen_content", "output", "stdout"];
-    Ok(searched
-        .iter()
-        .filter_map(|field| result.get(field).and_then(Value::as_str))
-        .any(|text| pattern.is_match(text)))
 }

@@ -187,6 +187,15 @@ impl<'a> View<'a> {
 
     /// The names of all fields that may be read, each once.
     pub fn field_names(&self) -> Vec<&'a str> {
+        let mut names = self.all_names();
+        if let Some(needs) = self.needs {
+            names.retain(|name| needs.iter().any(|needed| needed == name));
+        }
+        names
+    }
+
+    /// The names of all fields, each once.
+    pub(super) fn all_names(&self) -> Vec<&'a str> {
         let store = self.store();
         let mut names: IndexSet<&'a str> = IndexSet::new();
         if self.shares_state() {
@@ -196,9 +205,6 @@ impl<'a> View<'a> {
         }
         names.extend(store.raw.keys().map(|name| &**name));
         names.extend(store.state.keys().map(|name| &**name));
-        if let Some(needs) = self.needs {
-            names.retain(|name| needs.iter().any(|needed| needed == name));
-        }
         names.into_iter().collect()
     }
 
@@ -218,7 +224,7 @@ impl<'a> View<'a> {
                     return Some(value);
                 }
             }
-            "env" => return Some(non_null(&self.data.start.env)),
+            "env" => return Some(non_null(&self.data.environment)),
             "run" => return Some(self.run()),
             "error" if self.error.is_some() => return self.error.cloned(),
             "result" if self.result.is_some() => return self.result.cloned(),

@@ -2,7 +2,7 @@
 //!
 //! A terminal echoes input into its output, either in the kernel or, when a program edits lines
 //! itself, by that program. Text that is about to become such an echo is held back until it is one
-//! or is not.
+//! or is not. Of a line's echo the line end stays, so that what follows begins a line.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,10 @@ const PATIENCE: usize = 64 * 1024;
 pub(super) enum Echoer {
     /// The kernel, at once and to the letter.
     Kernel,
-    /// A line editor, which breaks lines in its own way; only while one is at work.
+    /// A line editor, which breaks lines in its own way.
     Editor,
+    /// A line editor that started after the kernel had echoed the line, and shows it again.
+    Later,
 }
 
 #[derive(Debug)]
@@ -43,12 +45,12 @@ impl Echo {
             // A program that reads single keys seldom echoes them, so an editor is believed with
             // whole lines only.
             let whole = line.ends_with('\n');
-            if echoer == Echoer::Editor && (!whole || line.len() < 2) {
+            if echoer != Echoer::Kernel && (!whole || line.len() < 2) {
                 continue;
             }
             let text = match echoer {
                 Echoer::Kernel => line.chars().flat_map(by_kernel).collect(),
-                Echoer::Editor => line.chars().collect(),
+                Echoer::Editor | Echoer::Later => line.chars().collect(),
             };
             self.expected.push_back(Line { text, echoer });
         }
@@ -76,15 +78,22 @@ impl Echo {
         out.extend(self.held.drain(..));
     }
 
-    /// Passes text on, without echoes. `edited` says that a line editor is at work.
-    pub(super) fn filter(&mut self, text: &str, edited: bool, out: &mut String) {
+    /// Whether a line editor that comes to the front would show typed lines again.
+    pub(super) fn awaits_editor(&self) -> bool {
+        let first = self.expected.front();
+        first.is_some_and(|line| line.echoer == Echoer::Later)
+    }
+
+    /// Passes text on, without echoes. `later` says that a line editor has come to the front since
+    /// the input.
+    pub(super) fn filter(&mut self, text: &str, later: bool, out: &mut String) {
         let mut characters = text.chars();
         while self.pending() {
             let Some(character) = characters.next() else {
                 return;
             };
             self.seen += 1;
-            self.take(character, edited, out);
+            self.take(character, later, out);
             if self.seen > PATIENCE {
                 self.forget(out);
             }
@@ -92,19 +101,22 @@ impl Echo {
         out.push_str(characters.as_str());
     }
 
-    fn take(&mut self, character: char, edited: bool, out: &mut String) {
+    fn take(&mut self, character: char, later: bool, out: &mut String) {
         let mut next = VecDeque::from([character]);
         while let Some(character) = next.pop_front() {
             let Some(line) = self.expected.front() else {
                 out.push(character);
                 continue;
             };
-            let believed = line.echoer == Echoer::Kernel || edited;
+            let believed = line.echoer != Echoer::Later || later;
             let wanted = line.text.get(self.matched).copied();
             if believed && wanted == Some(character) {
                 self.held.push_back(character);
                 self.matched += 1;
                 if self.matched == line.text.len() {
+                    if line.text.last() == Some(&'\n') {
+                        out.push('\n');
+                    }
                     self.held.clear();
                     self.matched = 0;
                     self.echoed();
@@ -144,7 +156,7 @@ impl Echo {
             // An editor that starts later finds the line unread and shows it again.
             self.expected.push_back(Line {
                 text: line.text,
-                echoer: Echoer::Editor,
+                echoer: Echoer::Later,
             });
         }
     }
@@ -166,17 +178,17 @@ fn by_kernel(character: char) -> impl Iterator<Item = char> {
 mod tests {
     use super::*;
 
-    fn heard(typed: &str, echoer: Echoer, edited: bool, output: &str) -> String {
+    fn heard(typed: &str, echoer: Echoer, later: bool, output: &str) -> String {
         let mut whole = String::new();
         let mut echo = Echo::default();
         echo.expect(typed, echoer);
-        echo.filter(output, edited, &mut whole);
+        echo.filter(output, later, &mut whole);
         echo.release(&mut whole);
         let mut single = String::new();
         let mut echo = Echo::default();
         echo.expect(typed, echoer);
         for character in output.chars() {
-            echo.filter(&character.to_string(), edited, &mut single);
+            echo.filter(&character.to_string(), later, &mut single);
         }
         echo.release(&mut single);
         assert_eq!(whole, single, "however it is cut");
@@ -186,10 +198,16 @@ mod tests {
     #[test]
     fn the_kernels_echo_is_taken_out_once() {
         let kernel = Echoer::Kernel;
-        assert_eq!(heard("hello\n", kernel, false, "hello\nhello\n"), "hello\n");
-        assert_eq!(heard("y\n", kernel, false, "Sure? y\nyes\n"), "Sure? yes\n");
+        assert_eq!(
+            heard("hello\n", kernel, false, "hello\nhello\n"),
+            "\nhello\n"
+        );
+        assert_eq!(
+            heard("y\n", kernel, false, "Sure? y\nyes\n"),
+            "Sure? \nyes\n"
+        );
         assert_eq!(heard("a\x03", kernel, false, "a^Ca"), "a");
-        assert_eq!(heard("aab\n", kernel, false, "aaab\nx"), "ax");
+        assert_eq!(heard("aab\n", kernel, false, "aaab\nx"), "a\nx");
         assert_eq!(heard("abc\n", kernel, false, "ab"), "ab");
     }
 
@@ -203,9 +221,9 @@ mod tests {
                 true,
                 ">>> print( \r12345)\n12345\n"
             ),
-            ">>> 12345\n"
+            ">>> \n12345\n"
         );
-        assert_eq!(heard("x\n", editor, false, "x\n"), "x\n");
+        assert_eq!(heard("x\n", Echoer::Later, false, "x\n"), "x\n");
         assert_eq!(heard("y", editor, true, "yes"), "yes");
     }
 
@@ -216,6 +234,6 @@ mod tests {
         echo.expect("1+1\n", Echoer::Kernel);
         echo.filter("1+1\nPython\n", false, &mut out);
         echo.filter(">>> 1+1\n2\n", true, &mut out);
-        assert_eq!(out, "Python\n>>> 2\n");
+        assert_eq!(out, "\nPython\n>>> \n2\n");
     }
 }

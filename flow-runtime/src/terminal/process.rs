@@ -15,8 +15,12 @@ pub(super) const MARKER: &str = "FLOW_TERMINAL";
 struct Stat {
     name: String,
     dead: bool,
+    /// Neither runs nor waits for the disk.
+    sleeps: bool,
     group: i32,
     session: i32,
+    /// Processor time so far, in the system's ticks.
+    ticks: u64,
 }
 
 impl Stat {
@@ -30,8 +34,10 @@ impl Stat {
         Some(Stat {
             name: name.to_owned(),
             dead: matches!(*fields.first()?, "Z" | "X"),
+            sleeps: matches!(*fields.first()?, "S" | "T" | "t" | "I"),
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
         })
     }
 }
@@ -52,6 +58,23 @@ pub(super) fn group_name(group: i32) -> Option<String> {
         .filter_map(Stat::of)
         .find(|stat| stat.group == group && !stat.dead)
         .map(|stat| stat.name)
+}
+
+/// How much a session has computed when all of it sleeps; `None` while something is at work, or
+/// where the system does not tell.
+pub(super) fn asleep(session: i32) -> Option<u64> {
+    let mut ticks = 0;
+    let mut found = false;
+    for stat in all().filter_map(Stat::of) {
+        if stat.session == session && !stat.dead {
+            if !stat.sleeps {
+                return None;
+            }
+            found = true;
+            ticks += stat.ticks;
+        }
+    }
+    found.then_some(ticks)
 }
 
 /// The command line a process runs now; it changes when the process executes another program.

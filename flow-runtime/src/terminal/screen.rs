@@ -117,6 +117,14 @@ impl Screen {
         }
     }
 
+    /// Shows what waits for its end: what wanted that has ended itself.
+    pub(super) fn unsync(&mut self) {
+        if self.deadline().is_some() {
+            self.version += 1;
+            self.processor.stop_sync(&mut self.term);
+        }
+    }
+
     /// Takes what the emulator answered to queries.
     pub(super) fn take_replies(&mut self) -> Vec<u8> {
         let mut bytes = self

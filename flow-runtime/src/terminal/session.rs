@@ -114,8 +114,12 @@ struct State {
     /// Clean text on its way to the stream.
     clean: String,
     echo: Echo,
-    /// A line editor is at work, as far as was looked.
-    edited: bool,
+    /// A line editor has come to the front since the last input.
+    edited_later: bool,
+    /// Who was in front when the last input was typed.
+    addressee: Option<i32>,
+    /// Text that may be what was typed ahead of the shell's prompt.
+    doubt: String,
     /// What comes is what was typed at the shell's prompt, until the command starts.
     typing: bool,
     screen: Screen,
@@ -240,7 +244,9 @@ impl Session {
             cleaner: Cleaner::default(),
             clean: String::new(),
             echo: Echo::default(),
-            edited: false,
+            edited_later: false,
+            addressee: None,
+            doubt: String::new(),
             typing: false,
             screen: Screen::new(options.size, options.scrollback),
             stream: Stream::new(options.window),
@@ -348,7 +354,7 @@ impl Session {
     /// When the reader has to look again although nothing comes.
     fn deadline(&self) -> Option<Instant> {
         let state = lock(&self.state);
-        let quiet = state.echo.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
+        let quiet = state.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
         let quiet = quiet.then(|| state.last_output + QUIET);
         let looked = state.run.as_ref().and_then(|run| run.look_at);
         [quiet, looked, state.screen.deadline()]
@@ -363,14 +369,15 @@ impl Session {
         let now = Instant::now();
         if !bytes.is_empty() {
             state.last_output = now;
-            if state.echo.pending() {
-                state.edited = !self.pty.mode().lines;
+            if state.echo.awaits_editor() && !self.pty.mode().lines {
+                // Once seen it counts: an editor may be done before its echo is looked at. The
+                // shell itself tells by its marks.
+                let front = self.pty.foreground();
+                state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
             state.take(bytes);
             let replies = state.screen.take_replies();
-            // Who asks reads the answer key by key. Where lines are edited nobody asked: a file
-            // with such a query in it was shown, and the answer would be taken for input.
-            if !replies.is_empty() && !self.pty.mode().lines {
+            if !replies.is_empty() && self.is_asked(&state) {
                 let _ = self.pty.write(&replies);
             }
         }
@@ -404,6 +411,15 @@ impl Session {
             *last = moment;
             changed
         });
+    }
+
+    /// Whether a query comes from a program that waits for the answer. Who asks reads keys, not
+    /// lines. Else a file with such a query in it was shown, and the answer would be taken for
+    /// input.
+    fn is_asked(&self, state: &State) -> bool {
+        // fish reads keys again before it says that a command has ended.
+        let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
+        !self.pty.mode().lines && !(fish && self.is_in_front())
     }
 
     /// Types text and presses keys.
@@ -448,7 +464,7 @@ impl Session {
                 });
             }
         }
-        state.expect(&typed, mode);
+        state.expect(&typed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
         // Held text, if any, is let go in time.
@@ -500,24 +516,33 @@ impl Session {
     pub(super) async fn settled(&self, limit: Duration) {
         let mut moments = self.moments.subscribe();
         let until = tokio::time::Instant::now() + limit;
+        // What the program had computed when it was last seen asleep.
+        let mut asleep = None;
         loop {
             let moment = *moments.borrow_and_update();
-            let (ready, look) = {
-                let state = lock(&self.state);
-                match state.shell {
-                    Some(_) => (state.phase == Phase::Prompt, until),
-                    // A program without marks is taken as ready when it has been quiet.
-                    None if moment.spoken => {
-                        let quiet = state.last_output + QUIET;
-                        (quiet <= Instant::now(), until.min(quiet.into()))
-                    }
-                    None => (false, until),
-                }
-            };
             let now = tokio::time::Instant::now();
-            if ready || moment.ended || now >= until {
+            if moment.ended || now >= until {
                 return;
             }
+            let look = if self.program.shell.is_some() {
+                if moment.phase == Phase::Prompt {
+                    return;
+                }
+                until
+            } else {
+                // A program without marks is taken as ready when it says nothing and does nothing.
+                let quiet = lock(&self.state).last_output + QUIET;
+                if quiet <= Instant::now() {
+                    let before = asleep;
+                    asleep = process::asleep(self.pid);
+                    if moment.spoken && asleep.is_some() || asleep.is_some() && asleep == before {
+                        return;
+                    }
+                    until.min(now + QUIET)
+                } else {
+                    until.min(quiet.into())
+                }
+            };
             let _ = tokio::time::timeout_at(look, moments.changed()).await;
         }
     }
@@ -598,7 +623,7 @@ impl Session {
         if state.exit.is_some() {
             return Place::Gone;
         }
-        let at_prompt = state.phase == Phase::Prompt && !state.typed;
+        let at_prompt = state.phase == Phase::Prompt && !state.typed && !state.is_in_doubt();
         drop(state);
         if at_prompt && self.pty.unread() == 0 {
             Place::Prompt
@@ -687,11 +712,12 @@ impl Session {
 impl State {
     /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
     /// about begins.
-    fn expect(&mut self, typed: &str, mode: Mode) {
+    fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
         self.flush_clean();
-        let mut rest = String::new();
-        self.echo.forget(&mut rest);
-        self.stream.push(&rest);
+        self.release();
+        self.echo.forget(&mut String::new());
+        self.edited_later = false;
+        self.addressee = addressee;
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
         let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
@@ -706,16 +732,17 @@ impl State {
         } else if mode.echo {
             self.echo.expect(typed, Echoer::Kernel);
         } else if !mode.lines {
-            self.echo.expect(typed, Echoer::Editor);
+            // A shell between two prompts shows it at the next one.
+            let ahead = self.shell.is_some() && addressee == Some(self.pid);
+            let echoer = if ahead { Echoer::Later } else { Echoer::Editor };
+            self.echo.expect(typed, echoer);
         }
     }
 
     /// Answers whoever can be answered. `quiet` says that nothing has come for a while.
     fn settle(&mut self, quiet: bool) {
-        if quiet && self.echo.holds() {
-            let mut text = String::new();
-            self.echo.release(&mut text);
-            self.stream.push(&text);
+        if quiet && self.holds() {
+            self.release();
         }
         let ended = self.drained;
         let mut waiters = std::mem::take(&mut self.waiters);
@@ -756,6 +783,12 @@ impl State {
         }
         waiters.retain(|waiter| waiter.answer.is_some());
         self.waiters = waiters;
+    }
+
+    /// Whether the shell may be about to act on what was typed ahead of its prompt.
+    fn is_in_doubt(&self) -> bool {
+        let typed_ahead = self.echo.awaits_editor() || !self.doubt.is_empty();
+        typed_ahead && self.last_output.elapsed() < QUIET
     }
 
     /// Nobody will be answered any more.

@@ -33,6 +33,13 @@ impl Stream {
         }
     }
 
+    /// Ends the current line, if it has begun.
+    pub(super) fn end_line(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push("\n");
+        }
+    }
+
     /// The position after the last byte.
     pub(super) fn end(&self) -> u64 {
         self.base + self.text.len() as u64

@@ -19,8 +19,8 @@ use super::session::Session;
 
 /// How long a shell may take to show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
-/// How long a program that says nothing is waited for.
-const FIRST_WORD: Duration = Duration::from_millis(500);
+/// How long a program that is still starting is waited for.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 /// Lines of `tail` when none are asked for, and of an answer that explains itself.
 const TAIL: usize = 50;
 

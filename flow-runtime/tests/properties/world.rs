@@ -96,6 +96,8 @@ impl World {
             | Happening::Checkpointed { .. }
             | Happening::Taken { .. }
             | Happening::GivenUp { .. }
+            | Happening::Parked { .. }
+            | Happening::Unparked { .. }
             | Happening::Cancelled { .. }
             | Happening::Resumed => {}
         }
@@ -384,6 +386,11 @@ fn good(deed: &Deed, choices: &mut Choices) -> Value {
             ("safe", Value::Bool(true)),
             ("agent_used", Value::text("helper")),
         ]),
+        Deed::Environment { variables, .. } => {
+            let set = variables.iter().filter(|_| choices.below(8) > 0);
+            let set: Vec<_> = set.map(|name| (name.clone(), Value::text("set"))).collect();
+            Value::map(set)
+        }
         Deed::Call { .. } => Value::map([
             ("outputs", any(choices, 1)),
             ("computed", Value::map([("inner", Value::Int(1))])),

@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
 
+mod awaiting;
 mod commands;
+mod ending;
 mod environment;
+mod opening;
 mod support;
+mod typing;
+mod volume;

@@ -112,6 +112,13 @@ fn answer(deed: &Deed, random: &mut Random) -> Value {
             deed.shape(chosen.map_or(Value::Null, |(_, state)| Value::text(state)))
         }
         Deed::Delegate { .. } | Deed::DelegateItem { .. } => deed.shape(said),
+        Deed::Environment { variables, .. } => Value::map(
+            variables
+                .iter()
+                .filter(|_| random.below(8) > 0)
+                .map(|name| (name.clone(), said.clone()))
+                .collect::<Vec<_>>(),
+        ),
         Deed::Call { .. } => Value::map([
             ("outputs", Value::map([("n", Value::Int(1))])),
             ("computed", Value::map::<&str>([])),

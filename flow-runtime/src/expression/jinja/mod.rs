@@ -297,7 +297,21 @@ impl Root {
                         Ok(value) => (name, convert::to_jinja(&value)),
                         Err(error) => (name, Jinja::from(fail(error))),
                     });
-                    Jinja::from_object(Fields(fields.collect()))
+                    Jinja::from_object(Fields {
+                        fields: fields.collect(),
+                        hidden: Vec::new(),
+                    })
+                }
+                Found::View { fields, refused } => {
+                    let fields = fields.iter();
+                    let fields =
+                        fields.map(|(name, value)| (name.clone(), convert::to_jinja(value)));
+                    let hidden = refused.into_iter();
+                    let hidden = hidden.map(|(name, error)| (name, Jinja::from(fail(error))));
+                    Jinja::from_object(Fields {
+                        fields: fields.collect(),
+                        hidden: hidden.collect(),
+                    })
                 }
             };
             names.push((root.name.clone(), value));
@@ -317,9 +331,13 @@ impl Object for Root {
     }
 }
 
-/// The fields of a view of the state that are read by name.
+/// The fields of a view of the state that are read.
 #[derive(Debug)]
-struct Fields(Vec<(Arc<str>, Jinja)>);
+struct Fields {
+    fields: Vec<(Arc<str>, Jinja)>,
+    /// Fields that are not seen, and whose reading is an error.
+    hidden: Vec<(Arc<str>, Jinja)>,
+}
 
 impl Object for Fields {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
@@ -331,13 +349,14 @@ impl Object for Fields {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
-        let found = self.0.iter().find(|(name, _)| **name == *key);
+        let mut all = self.fields.iter().chain(&self.hidden);
+        let found = all.find(|(name, _)| **name == *key);
         found.map(|(_, value)| value.clone())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Values(
-            self.0
+            self.fields
                 .iter()
                 .map(|(name, _)| Jinja::from(name.clone()))
                 .collect(),

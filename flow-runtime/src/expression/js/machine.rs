@@ -14,6 +14,7 @@ use std::time;
 use flow_model::expression::vocabulary::JS_GLOBALS;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::Args;
+use rquickjs::object::Accessor;
 use rquickjs::{
     Array, Atom, CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Object,
     Persistent, Runtime, String as JsString, Value as Js,
@@ -50,6 +51,11 @@ pub(super) enum Argument {
     Value(Value),
     /// An object with these fields.
     Fields(Vec<(Arc<str>, Value)>),
+    /// The same, with fields that are not seen, and whose reading is an error.
+    View {
+        fields: Vec<(Arc<str>, Value)>,
+        refused: Vec<(Arc<str>, EvalError)>,
+    },
 }
 
 /// One call: a function and what it is handed.
@@ -290,6 +296,11 @@ fn one<'js>(
         let value: Js<'_> = function.call_arg(passed)?;
         from_js(ctx, &value, well_formed)
     })();
+    if let Some(refused) = meter::refused() {
+        // Nothing of what was thrown is left behind.
+        let _ = value.catch(ctx);
+        return Err(refused);
+    }
     let tripped = watch.tripped.get().or_else(meter::exceeded);
     let value = value.catch(ctx).map_err(|error| caught(&error, tripped))?;
     match tripped {
@@ -409,14 +420,34 @@ fn argument<'js>(
     match argument {
         Argument::Undefined => Ok(Js::new_undefined(ctx.clone())),
         Argument::Value(value) => to_js(ctx, value, atoms),
-        Argument::Fields(fields) => {
-            let object = Object::new(ctx.clone())?;
-            for (key, value) in fields {
-                object.set(atoms.get(ctx, key)?, to_js(ctx, value, atoms)?)?;
+        Argument::Fields(fields) => Ok(object(ctx, fields, atoms)?.into_value()),
+        Argument::View { fields, refused } => {
+            let object = object(ctx, fields, atoms)?;
+            for (key, error) in refused {
+                let error = error.clone();
+                let refuse = move |ctx: Ctx<'js>| -> rquickjs::Result<()> {
+                    // Even if the script goes on from here, it has failed.
+                    let thrown = Exception::throw_reference(&ctx, &error.message);
+                    meter::refuse(error.clone());
+                    Err(thrown)
+                };
+                object.prop(atoms.get(ctx, key)?, Accessor::from(refuse))?;
             }
             Ok(object.into_value())
         }
     }
+}
+
+fn object<'js>(
+    ctx: &Ctx<'js>,
+    fields: &[(Arc<str>, Value)],
+    atoms: &mut Atoms<'js>,
+) -> rquickjs::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (key, value) in fields {
+        object.set(atoms.get(ctx, key)?, to_js(ctx, value, atoms)?)?;
+    }
+    Ok(object)
 }
 
 fn to_js<'js>(ctx: &Ctx<'js>, value: &Value, atoms: &mut Atoms<'js>) -> rquickjs::Result<Js<'js>> {

@@ -110,6 +110,7 @@ impl Code {
                         .collect();
                     Argument::Fields(fields?)
                 }
+                Found::View { fields, refused } => Argument::View { fields, refused },
             };
             if *root.name == *"this" {
                 this = argument;

@@ -115,6 +115,8 @@ pub(super) struct Desk {
     behind: bool,
     /// Somebody has asked for the run to go on; before that it is only looked at.
     awake: bool,
+    /// Nobody has begun what the run wants.
+    fresh: bool,
     /// Those that wait for something to happen.
     waiters: Vec<Waiter>,
     /// Those that wait for their turn to begin a task, by fan-out.
@@ -157,6 +159,7 @@ impl Desk {
             lock: None,
             behind: false,
             awake: false,
+            fresh: false,
             waiters: Vec::new(),
             queued: BTreeMap::new(),
             going: Arc::clone(&going),
@@ -188,7 +191,7 @@ impl Desk {
 
     async fn work(&mut self) -> Result<(), Arc<Error>> {
         let mut stop = self.driver.host.inner.stop.subscribe();
-        self.driver.show_unseen();
+        self.fresh = self.driver.show_unseen();
         let pending = self.driver.run.taken_over(now());
         self.act(pending).await?;
         let mut look = look();
@@ -274,7 +277,8 @@ impl Desk {
         self.act(effects).await?;
         if self.behind && self.acquire().await? {
             self.behind = false;
-            self.driver.begin_missing();
+            self.driver.unpark().await?;
+            self.driver.begin_missing(std::mem::take(&mut self.fresh));
         }
         Ok(())
     }
@@ -583,7 +587,7 @@ impl Desk {
             },
         };
         let action = match run.named(&name) {
-            Named::Action(action) if self.driver.parked.contains(&action.id) => {
+            Named::Action(action) if self.is_awaited(action) => {
                 if let Deed::Call { .. } = action.what {
                     return Err(self.not_pending(&name));
                 }
@@ -615,7 +619,7 @@ impl Desk {
         let task = self.task_of(run.part(&action));
         let happening = happening(&action, submission);
         self.record(foreign(happening)).await?;
-        self.driver.parked.remove(&action.id);
+        self.driver.give_up(action.id);
         Ok(Submitted::Taken(task))
     }
 
@@ -626,10 +630,10 @@ impl Desk {
         if let Named::Nobody = run.named(name)
             && let NamedTask::Nobody = run.named_task(name)
         {
-            let parked = self.driver.parked.iter().filter_map(|id| run.action(*id));
-            let mut alike = parked.filter(|action| action.node == name);
+            let awaited = self.awaited().into_iter();
+            let mut alike = awaited.filter(|action| action.node == name);
             if let (Some(only), None) = (alike.next(), alike.next()) {
-                return run.step_name(only);
+                return run.step_name(&only);
             }
         }
         name.to_owned()
@@ -664,13 +668,41 @@ impl Desk {
         }
     }
 
+    /// Whether an action waits for a result: nobody here does it, or somebody else is being asked,
+    /// and whoever answers first is heard.
+    fn is_awaited(&self, action: &Action) -> bool {
+        self.driver.parked.contains(&action.id)
+            || match &action.what {
+                Deed::Prompt { .. }
+                | Deed::Judge { .. }
+                | Deed::Delegate { .. }
+                | Deed::DelegateItem { .. } => true,
+                Deed::Shell { .. }
+                | Deed::Tool { .. }
+                | Deed::Environment { .. }
+                | Deed::Call { .. } => false,
+            }
+    }
+
+    /// Every action that waits for a result.
+    fn awaited(&self) -> Vec<Action> {
+        let pending = self.driver.run.pending().into_iter();
+        pending
+            .filter_map(|effect| match effect {
+                Effect::Act(action) => Some(action),
+                _ => None,
+            })
+            .filter(|action| self.is_awaited(action))
+            .collect()
+    }
+
     /// The name of the first step that waits for a result.
     fn first(&self) -> Result<Result<String, Called>, AgentError> {
         let run = &self.driver.run;
         let found = run.handouts(Part::Main);
         for handout in &found.steps {
             match handout {
-                Handout::Action(action) if self.driver.parked.contains(&action.id) => {
+                Handout::Action(action) if self.is_awaited(action) => {
                     return Ok(match action.what {
                         Deed::Call { .. } => Err(self.called(action, None)),
                         _ => Ok(run.step_name(action)),
@@ -698,8 +730,8 @@ impl Desk {
             })
             .collect();
         // Those of sub-agents too.
-        let parked = self.driver.parked.iter().filter_map(|id| run.action(*id));
-        pending.extend(parked.map(|action| run.step_name(action)));
+        let awaited = self.awaited().into_iter();
+        pending.extend(awaited.map(|action| run.step_name(&action)));
         pending.sort();
         pending.dedup();
         pending.truncate(LISTED);

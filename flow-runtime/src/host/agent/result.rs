@@ -36,7 +36,9 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Meant {
             let given = given.unwrap_or_default();
             Meant::Result(delegate(returns.is_some(), agent.as_deref(), given))
         }
-        Deed::DelegateItem { .. } | Deed::Call { .. } => Meant::Result(given.unwrap_or_default()),
+        Deed::DelegateItem { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
+            Meant::Result(given.unwrap_or_default())
+        }
     }
 }
 

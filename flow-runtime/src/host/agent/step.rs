@@ -230,7 +230,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
                 .to_owned();
             (StepKind::Judge, text)
         }
-        Deed::Call { .. } => (StepKind::Delegate, String::new()),
+        Deed::Call { .. } | Deed::Environment { .. } => (StepKind::Delegate, String::new()),
     };
     if let Some(seconds) = allowed(run, action) {
         put("timeout", json!(seconds));

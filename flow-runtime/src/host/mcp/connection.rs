@@ -109,6 +109,8 @@ impl Connection {
             custom.insert(header, value);
         }
         config.custom_headers = custom;
+        // Fails when the program has chosen one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let transport = StreamableHttpClientTransport::from_config(config);
         match timeout(PATIENCE, client().serve_with_lifecycle(transport, eras())).await {
             Ok(Ok(service)) => Ok(Connection {
@@ -155,7 +157,7 @@ impl Connection {
                 said: self.said(),
             },
             ServiceError::TransportSend(error) => ConnectionError::Refused {
-                reason: chain(error),
+                reason: unreachable(&*error.error),
                 said: self.said(),
             },
             other => ConnectionError::Told(other.to_string()),
@@ -191,7 +193,7 @@ fn eras() -> ClientLifecycleMode {
 
 fn reason(error: &ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::TransportError { error, .. } => chain(error),
+        ClientInitializeError::TransportError { error, .. } => unreachable(&*error.error),
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason(fallback),
         ClientInitializeError::ExpectedInitResponse(_)
@@ -200,6 +202,13 @@ fn reason(error: &ClientInitializeError) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Why nothing could be sent.
+fn unreachable(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = chain(error);
+    let text = text.strip_prefix("Client error: ").unwrap_or(&text);
+    format!("it cannot be reached: {text}")
 }
 
 /// What an error says, and what each error behind it says.

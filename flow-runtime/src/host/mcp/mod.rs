@@ -14,7 +14,7 @@ use flow_model::suggest::nearest;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use tokio::sync::Mutex as AsyncMutex;
 
-pub use settings::{FILE, Settings, SettingsError};
+pub use settings::{FILE, McpSettings, SettingsError, Started};
 
 use super::{Boxed, ToolCall, Tools};
 use crate::run::{Failure, FailureKind};
@@ -26,7 +26,7 @@ const LISTED: usize = 30;
 
 /// The MCP servers of a project.
 pub struct McpServers {
-    settings: Result<Settings, SettingsError>,
+    settings: Result<McpSettings, SettingsError>,
     answers_all: bool,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
@@ -66,12 +66,12 @@ impl McpServers {
     /// to the first step that needs it.
     #[must_use]
     pub fn around(directory: &Path) -> Self {
-        McpServers::new(Settings::around(directory))
+        McpServers::new(McpSettings::around(directory))
     }
 
     /// The servers that settings name.
     #[must_use]
-    pub fn new(settings: Result<Settings, SettingsError>) -> Self {
+    pub fn new(settings: Result<McpSettings, SettingsError>) -> Self {
         McpServers {
             settings,
             answers_all: false,
@@ -105,7 +105,7 @@ impl McpServers {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settings(&self) -> Result<&Settings, Failure> {
+    fn settings(&self) -> Result<&McpSettings, Failure> {
         let settings = self.settings.as_ref();
         settings.map_err(|error| action(error.to_string()))
     }
@@ -131,7 +131,7 @@ impl McpServers {
     }
 
     /// The connection to a server, made where there is none.
-    async fn open(&self, settings: &Settings, server: &str) -> Result<Arc<Open>, Failure> {
+    async fn open(&self, settings: &McpSettings, server: &str) -> Result<Arc<Open>, Failure> {
         let slot = {
             let mut slots = self.slots();
             Arc::clone(slots.entry(server.to_owned()).or_default())
@@ -158,7 +158,7 @@ impl McpServers {
     }
 
     /// The one server that has a tool.
-    async fn provider(&self, settings: &Settings, tool: &str) -> Result<String, Failure> {
+    async fn provider(&self, settings: &McpSettings, tool: &str) -> Result<String, Failure> {
         let servers: Vec<&str> = settings.names().collect();
         if servers.is_empty() {
             return Err(action(format!(

@@ -36,7 +36,7 @@ pub enum SettingsError {
 
 /// The MCP servers of a project, by name. Nothing is started by reading this.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct McpSettings {
     path: PathBuf,
     servers: BTreeMap<String, Value>,
 }
@@ -58,7 +58,16 @@ pub(super) enum Server {
     },
 }
 
-impl Settings {
+/// What a server is reached by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// A program that is started.
+    Program(String),
+    /// An address.
+    Address(String),
+}
+
+impl McpSettings {
     /// What the `.mcp.json` nearest to a directory says, up to the root of its project or
     /// repository; nothing when there is none.
     ///
@@ -70,13 +79,13 @@ impl Settings {
         for place in directory.ancestors() {
             let path = place.join(FILE);
             if path.is_file() {
-                return Settings::read(&path);
+                return McpSettings::read(&path);
             }
             if place == root {
                 break;
             }
         }
-        Ok(Settings::default())
+        Ok(McpSettings::default())
     }
 
     /// What a file says.
@@ -98,7 +107,7 @@ impl Settings {
             None if value.is_object() => Map::new(),
             None => return Err(wrong("it is not an object with `mcpServers`".to_owned())),
         };
-        Ok(Settings {
+        Ok(McpSettings {
             path: path.to_owned(),
             servers: servers.into_iter().collect(),
         })
@@ -119,6 +128,23 @@ impl Settings {
             .filter(|at| self.servers.contains_key(&name[..*at]))
             .last()?;
         Some((&name[..at], &name[at + 1..]))
+    }
+
+    /// What a server is reached by, with every variable filled in. Nothing is started.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::Server`].
+    pub fn started_by(&self, name: &str) -> Result<Started, SettingsError> {
+        Ok(match self.server(name)? {
+            Server::Process {
+                command, directory, ..
+            } => match command.contains('/') {
+                true => Started::Program(directory.join(command).display().to_string()),
+                false => Started::Program(command),
+            },
+            Server::Http { url, .. } => Started::Address(url),
+        })
     }
 
     /// How a server is reached.
@@ -260,10 +286,10 @@ mod tests {
 
     use super::*;
 
-    fn settings(text: &str) -> (tempfile::TempDir, Result<Settings, SettingsError>) {
+    fn settings(text: &str) -> (tempfile::TempDir, Result<McpSettings, SettingsError>) {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join(FILE), text).unwrap();
-        let settings = Settings::around(root.path());
+        let settings = McpSettings::around(root.path());
         (root, settings)
     }
 

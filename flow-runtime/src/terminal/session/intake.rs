@@ -28,14 +28,57 @@ impl State {
             self.clean.clear();
             return;
         }
-        if self.echo.pending() {
+        // At its prompt an editing shell shows again what was typed ahead. Whether that is what
+        // comes is told by the command that starts, or by silence.
+        let prompt = self.phase == Phase::Prompt && self.shell != Some(Shell::Posix);
+        if prompt && (self.echo.awaits_editor() || !self.doubt.is_empty()) {
+            self.doubt.push_str(&self.clean);
+        } else if self.echo.pending() {
             let mut heard = String::new();
-            self.echo.filter(&self.clean, self.edited, &mut heard);
-            self.stream.push(&heard);
+            self.echo.filter(&self.clean, self.edited_later, &mut heard);
+            self.hear(&heard);
         } else {
             self.stream.push(&self.clean);
         }
         self.clean.clear();
+    }
+
+    /// Lets text go that did not turn out to be typed.
+    pub(super) fn release(&mut self) {
+        let mut text = String::new();
+        if self.doubt.is_empty() {
+            self.echo.release(&mut text);
+        } else {
+            self.echo.forget(&mut text);
+            text.push_str(&std::mem::take(&mut self.doubt));
+        }
+        self.hear(&text);
+    }
+
+    /// Whether text is held back.
+    pub(super) fn holds(&self) -> bool {
+        self.echo.holds() || !self.doubt.is_empty()
+    }
+
+    /// Adds text that may begin with the line end of an echo.
+    pub(super) fn hear(&mut self, text: &str) {
+        let mut text = text;
+        if self.stream.end() == self.input
+            && let Some(rest) = text.strip_prefix('\n')
+        {
+            self.answered();
+            text = rest;
+        }
+        self.stream.push(text);
+    }
+
+    /// What was typed has been shown: what follows begins a line, and is what it brought about.
+    fn answered(&mut self) {
+        let untouched = self.stream.end() == self.input;
+        self.stream.end_line();
+        if untouched {
+            self.input = self.stream.end();
+        }
     }
 
     /// A command has ended although nobody said how.
@@ -88,7 +131,10 @@ impl Pieces for State {
         self.flush_clean();
         match mark {
             Mark::Started => {
-                self.typing = false;
+                if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {
+                    self.doubt.clear();
+                    self.answered();
+                }
                 self.typed = false;
                 let mut rest = String::new();
                 self.echo.forget(&mut rest);
@@ -98,6 +144,9 @@ impl Pieces for State {
                 }
             }
             Mark::Ended(code) => {
+                // What asked something has ended without reading the answer.
+                self.screen.unsync();
+                self.screen.take_replies();
                 // A POSIX shell has no way to tell that a command starts.
                 if self.phase == Phase::Running || self.shell == Some(Shell::Posix) {
                     if let Some(run) = &mut self.run {
@@ -110,7 +159,9 @@ impl Pieces for State {
                 if self.phase == Phase::Running {
                     self.ended_unseen();
                 }
-                self.typing = false;
+                if std::mem::take(&mut self.typing) {
+                    self.answered();
+                }
                 self.phase = Phase::Ended;
             }
             Mark::PromptStart => {

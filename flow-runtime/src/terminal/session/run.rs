@@ -330,6 +330,10 @@ impl Session {
                         it with the key ctrl-c";
             return refuse(CommandStatus::Refused, note.to_owned());
         }
+        if self.pty.unread() > 0 {
+            let note = "busy: the shell has not read all that was typed before";
+            return refuse(CommandStatus::Busy, note.to_owned());
+        }
         let mode = self.pty.mode();
         let mut lines = VecDeque::new();
         let command = command.trim_end_matches('\n');
@@ -363,7 +367,7 @@ impl Session {
         let (sender, receiver) = oneshot::channel();
         state.next_waiter += 1;
         let id = state.next_waiter;
-        state.expect("", mode);
+        state.expect("", mode, None);
         state.run = Some(Run {
             id,
             capture: Capture::new(keep),
@@ -402,6 +406,7 @@ impl Session {
                 let state = lock(&self.state);
                 let soon = match state.phase {
                     Phase::Prompt if state.typed && state.entered => limit,
+                    Phase::Prompt if state.is_in_doubt() => limit.min(QUIET),
                     Phase::Prompt => Duration::ZERO,
                     Phase::Starting | Phase::Ended => limit,
                     // What was sent right before is mostly over as soon.

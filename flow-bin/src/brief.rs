@@ -1,0 +1,141 @@
+//! `flow agent` and `flow prompt`: briefs that can be found by name.
+
+use anyhow::Result;
+use flow_runtime::briefs::{Brief, BriefError, Briefs, Found, Kind};
+use serde_json::{Value, json};
+
+use crate::cli::{BriefArguments, ListFormat};
+use crate::exit::{Exit, Usage};
+use crate::list;
+use crate::output::{Cell, Output, plain, table};
+use crate::run::{Given, complain, gather};
+use crate::target;
+
+/// Shows the briefs of a kind, or one of them with its arguments filled in.
+pub(crate) fn run(kind: Kind, arguments: &BriefArguments, output: &mut Output) -> Result<Exit> {
+    let briefs = briefs(kind)?;
+    match arguments.name.as_deref() {
+        None | Some("list") => listing(&briefs, arguments, output),
+        Some(name) => one(&briefs, name, arguments, output),
+    }
+}
+
+/// The briefs that can be found from here.
+pub(crate) fn briefs(kind: Kind) -> Result<Briefs> {
+    Ok(Briefs::around(kind, &target::current()?))
+}
+
+fn one(
+    briefs: &Briefs,
+    name: &str,
+    arguments: &BriefArguments,
+    output: &mut Output,
+) -> Result<Exit> {
+    let brief = match briefs.brief(name) {
+        Ok(brief) => brief,
+        Err(error) => return refuse(error),
+    };
+    let word = briefs.kind().word();
+    let given = Given {
+        command: word,
+        inputs: &arguments.inputs,
+        parameters: arguments.parameters.iter().map(String::as_str).collect(),
+        file: None,
+    };
+    let inputs = match gather(brief.signature(), &given)? {
+        Ok(inputs) => inputs,
+        Err(faults) => {
+            complain(brief.signature(), word, &faults, output);
+            return Ok(Exit::Usage);
+        }
+    };
+    match brief.render(&inputs.given) {
+        Ok(text) => {
+            output.print(&text)?;
+            if !text.ends_with('\n') {
+                output.line("")?;
+            }
+            Ok(Exit::Done)
+        }
+        Err(error) => refuse(error),
+    }
+}
+
+fn refuse(error: BriefError) -> Result<Exit> {
+    let usage = Usage::new(error.to_string());
+    Err(match &error {
+        BriefError::NotFound {
+            kind, near: None, ..
+        } => usage.help(format!("`flow {} list` shows what there is", kind.word())),
+        _ => usage,
+    }
+    .into())
+}
+
+fn listing(briefs: &Briefs, arguments: &BriefArguments, output: &mut Output) -> Result<Exit> {
+    let found = briefs.list();
+    let read: Vec<(Found, Result<Brief, BriefError>)> = found
+        .into_iter()
+        .map(|found| (found.clone(), Brief::read(found)))
+        .collect();
+    let text = match arguments.format {
+        ListFormat::Json => format!("{:#}\n", as_json(briefs.kind(), &read)),
+        ListFormat::Yaml => list::yaml(&as_json(briefs.kind(), &read)),
+        ListFormat::Table if read.is_empty() => String::new(),
+        ListFormat::Table => {
+            let heads = ["NAME", "SOURCE", "DESCRIPTION"];
+            let mut rows = vec![Vec::from(heads.map(|head| Cell::new(head, plain)))];
+            rows.extend(read.iter().map(|(found, brief)| row(found, brief)));
+            table(&rows, output.paint, output.width())
+        }
+    };
+    output.print(text)?;
+    output.flush()?;
+    if read.is_empty() {
+        let looked: Vec<String> = briefs
+            .directories()
+            .map(|directory| target::shown(directory).display().to_string())
+            .collect();
+        let word = briefs.kind().word();
+        output.tell(format_args!("no {word}s in {}", looked.join(", ")));
+    }
+    Ok(Exit::Done)
+}
+
+fn row(found: &Found, brief: &Result<Brief, BriefError>) -> Vec<Cell> {
+    let told = match brief {
+        Ok(brief) => brief.description.clone().unwrap_or_default(),
+        Err(error) => error.to_string(),
+    };
+    let first = told.lines().next().unwrap_or_default();
+    vec![
+        Cell::new(&found.name, plain),
+        Cell::new(found.place.word(), plain),
+        Cell::new(first, plain),
+    ]
+}
+
+fn as_json(kind: Kind, read: &[(Found, Result<Brief, BriefError>)]) -> Value {
+    let all: Vec<Value> = read
+        .iter()
+        .map(|(found, brief)| {
+            let known = brief.as_ref().ok();
+            let fields = known.and_then(Brief::arguments).unwrap_or_default();
+            let file = match &found.location {
+                flow_runtime::library::Location::File(path) => {
+                    Some(target::shown(path).display().to_string())
+                }
+                flow_runtime::library::Location::Text(_) => None,
+            };
+            json!({
+                "name": found.name,
+                "description": known.and_then(|brief| brief.description.as_deref()),
+                "source": found.place.word(),
+                "file": file,
+                "parameters": fields.iter().map(list::parameter).collect::<Vec<_>>(),
+                "error": brief.as_ref().err().map(ToString::to_string),
+            })
+        })
+        .collect();
+    json!({ format!("{}s", kind.word()): all })
+}

@@ -1,0 +1,169 @@
+//! Terminals of a host: their tools, their environments, and which run has opened which.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flow_model::tools::{self, ListTerminalSessionsRequest, Toolset};
+
+use super::local::{Host, now};
+use crate::journal::RunId;
+use crate::run::{Action, Deed, Failure, FailureKind, Happening, Status};
+use crate::terminal::{Place, Terminals};
+use crate::value::Value;
+
+/// Longer than any run waits for a prompt that has no limit of its own.
+const FOR_EVER: u64 = 24 * 60 * 60 * 1000;
+/// How much earlier than the limit the wait ends, so that there is time to say why.
+const MARGIN: u64 = 100;
+
+/// Terminal sessions that runs have opened and nobody has closed.
+#[derive(Default)]
+pub(super) struct OpenedSessions {
+    by_run: Mutex<HashMap<RunId, Vec<String>>>,
+}
+
+impl OpenedSessions {
+    fn by_run(&self) -> MutexGuard<'_, HashMap<RunId, Vec<String>>> {
+        self.by_run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, run: RunId, sessions: impl IntoIterator<Item = String>) {
+        self.by_run().entry(run).or_default().extend(sessions);
+    }
+
+    fn take(&self, run: RunId) -> Vec<String> {
+        self.by_run().remove(&run).unwrap_or_default()
+    }
+}
+
+/// Whether a tool is one of terminals.
+pub(super) fn is_terminal(tool: &str) -> bool {
+    tools::find(tool).is_some_and(|tool| tool.toolset == Toolset::Terminal)
+}
+
+/// Whether doing something twice would type twice: what a dead host began of it is not repeated.
+pub(super) fn types(deed: &Deed) -> bool {
+    match deed {
+        Deed::Tool {
+            tool,
+            builtin: true,
+            ..
+        } => matches!(tool.as_str(), "send_input" | "run_command"),
+        _ => false,
+    }
+}
+
+/// That something was typed by a host that is gone, or was not.
+pub(super) fn interrupted(action: &Action) -> Happening {
+    let message = "the process that typed this into the terminal ended before it was known to be \
+                   done; it is not typed again";
+    Happening::Failed {
+        action: action.id,
+        error: Failure::new(FailureKind::Action, message),
+        result: Value::Null,
+    }
+}
+
+impl Host {
+    /// Calls a tool of terminals.
+    pub(super) async fn in_terminal(
+        &self,
+        terminals: &Terminals,
+        run: RunId,
+        action: &Action,
+        tool: &str,
+        parameters: &Value,
+    ) -> Option<Happening> {
+        let answer = terminals.call(tool, parameters.to_json()).await;
+        Some(match answer {
+            Ok(answer) => {
+                let result = Value::from(&answer);
+                if tool == "open_terminal"
+                    && let Some(session) = result.get("session_id").and_then(Value::as_str)
+                {
+                    self.inner.opened.add(run, [session.to_owned()]);
+                }
+                Happening::Completed {
+                    action: action.id,
+                    result,
+                }
+            }
+            Err(error) => Happening::Failed {
+                action: action.id,
+                error: Failure::new(FailureKind::Action, error.to_string()),
+                result: Value::Null,
+            },
+        })
+    }
+
+    /// The variables of a session that are set, once its shell is at its prompt.
+    pub(super) async fn environment(
+        &self,
+        action: &Action,
+        session: &str,
+        variables: &[String],
+    ) -> Result<Value, Failure> {
+        let failed = |message: String| Failure::new(FailureKind::Action, message);
+        let Some(terminals) = &self.inner.options.terminals else {
+            return Err(failed("there are no terminals here".to_owned()));
+        };
+        let told = |error: crate::terminal::Error| failed(error.to_string());
+        let left = action
+            .deadline
+            .map(|deadline| deadline.saturating_sub(now()));
+        let left = left.unwrap_or(FOR_EVER).saturating_sub(MARGIN);
+        let limit = Duration::from_millis(left);
+        match terminals.prompt(session, limit).await.map_err(told)? {
+            Place::Prompt => {}
+            Place::Elsewhere => {
+                let front = self.in_front(terminals, session).await;
+                let busy = front.map_or_else(String::new, |program| format!(": it runs {program}"));
+                return Err(failed(format!(
+                    "the session `{session}` did not come back to its prompt in time{busy}"
+                )));
+            }
+            Place::Gone => {
+                return Err(failed(format!("the session `{session}` has ended")));
+            }
+        }
+        let snapshot = terminals.environment(session).map_err(told)?;
+        Ok(Value::map(variables.iter().filter_map(|name| {
+            let value = snapshot.get(name)?;
+            Some((name, Value::text(value)))
+        })))
+    }
+
+    /// The program that a session runs.
+    async fn in_front(&self, terminals: &Terminals, session: &str) -> Option<String> {
+        let listed = terminals.list(ListTerminalSessionsRequest::default()).await;
+        let mut sessions = listed.sessions.into_iter();
+        sessions.find(|it| it.session_id == session)?.foreground
+    }
+
+    /// What becomes of the sessions that a run has opened: those of one that failed or was
+    /// cancelled are closed, those of one that completed stay, for whoever called it to look after.
+    pub(super) async fn release_sessions(&self, run: RunId, status: Status) {
+        match status {
+            Status::Running => {}
+            Status::Completed => {
+                let parent = self.journal().run(run).ok().and_then(|run| run.parent);
+                let sessions = self.inner.opened.take(run);
+                if let Some(parent) = parent
+                    && !sessions.is_empty()
+                {
+                    self.inner.opened.add(parent, sessions);
+                }
+            }
+            Status::Failed | Status::Cancelled => {
+                let sessions = self.inner.opened.take(run);
+                if let Some(terminals) = &self.inner.options.terminals {
+                    for session in sessions {
+                        // One that has ended already is what was wanted.
+                        let _ = terminals.close(&session).await;
+                    }
+                }
+            }
+        }
+    }
+}

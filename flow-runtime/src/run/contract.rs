@@ -1,0 +1,174 @@
+//! The environment variables that a workflow needs and sets in its terminal session.
+//!
+//! They are looked up by actions, so that what was found is in the journal: the arguments before
+//! anything else happens, the return values after everything else has.
+
+use flow_model::graph::Variable;
+use flow_model::tools::ContractSide;
+
+use super::effect::{Action, Deed, Effect};
+use super::event::{Failure, FailureKind};
+use super::frame::{ROOT, Waits};
+use super::machine::{Machine, Next};
+use super::time::after;
+use crate::value::Value;
+
+/// Seconds until a shell must be back at its prompt before a run, and after one without a limit.
+const PATIENCE_BEFORE: f64 = 30.0;
+const PATIENCE_AFTER: f64 = 300.0;
+
+impl Machine<'_> {
+    /// Begins the workflow: with its arguments, if it has any, and then with its initial state.
+    pub(super) fn open(&mut self) {
+        match self.graph.arguments.is_empty() {
+            true => self.initialise(),
+            false => self.look_up(ContractSide::Arguments, None),
+        }
+    }
+
+    /// The session the run works in: the one it was given, else the latest.
+    pub(super) fn session(&self) -> Option<Value> {
+        let given = self.data.start.session.as_deref().map(Value::text);
+        given.or_else(|| self.data.variables.get("session_id").cloned())
+    }
+
+    /// Asks for one side of the contract. `value` is what the run gives once that holds.
+    pub(super) fn look_up(&mut self, side: ContractSide, value: Option<Value>) {
+        let Some(session) = self.session() else {
+            self.environment_found(side, value, &Value::Null);
+            return;
+        };
+        let (name, patience) = match side {
+            ContractSide::Arguments => ("arguments", Some(PATIENCE_BEFORE)),
+            ContractSide::ReturnValues => {
+                let limited = self.limit_seconds().is_some();
+                ("return_values", (!limited).then_some(PATIENCE_AFTER))
+            }
+        };
+        let variables = self.side(side).iter();
+        let deed = Deed::Environment {
+            session: super::machine::plain(&session),
+            side,
+            variables: variables.map(|it| it.name.to_string()).collect(),
+        };
+        let id = self.next_action();
+        let action = Action {
+            id,
+            key: format!("{}-{}", self.data.start.run, id.0),
+            frame: ROOT,
+            node: name.to_owned(),
+            attempt: 1,
+            deadline: patience.map(|seconds| after(self.at, seconds)),
+            what: deed,
+        };
+        self.data.waiting.insert(id, ROOT);
+        self.data.under_way += 1;
+        self.effects.push(Effect::Act(action.clone()));
+        let waits = Waits::Environment {
+            action: Box::new(action),
+            value,
+        };
+        self.wait(ROOT, 0, waits);
+    }
+
+    fn side(&self, side: ContractSide) -> &[Variable] {
+        match side {
+            ContractSide::Arguments => &self.graph.arguments,
+            ContractSide::ReturnValues => &self.graph.return_values,
+        }
+    }
+
+    /// One side of the contract was looked up: variables that are set, by name.
+    pub(super) fn environment_found(
+        &mut self,
+        side: ContractSide,
+        value: Option<Value>,
+        found: &Value,
+    ) {
+        let declared = self.side(side);
+        let set = declared.iter().filter_map(|variable| {
+            let value = found.get(&variable.name)?;
+            Some((variable.name.to_string(), value.clone()))
+        });
+        let set = Value::map(set);
+        let missing: Vec<&Variable> = declared
+            .iter()
+            .filter(|variable| variable.required && set.get(&variable.name).is_none())
+            .collect();
+        let complaint = (!missing.is_empty()).then(|| self.complaint(side, &missing));
+        match (side, complaint) {
+            (ContractSide::Arguments, Some(message)) => {
+                let failure = Failure::new(FailureKind::Arguments, message);
+                self.end_failed(Some(failure));
+            }
+            (ContractSide::Arguments, None) => {
+                self.data.environment = set;
+                self.initialise();
+            }
+            (ContractSide::ReturnValues, Some(message)) => {
+                self.data.return_values = Some(set);
+                let failure = Failure::new(FailureKind::ReturnValues, message);
+                self.fail_frame(ROOT, failure);
+            }
+            (ContractSide::ReturnValues, None) => {
+                self.data.return_values = Some(set);
+                self.complete_run(value);
+            }
+        }
+    }
+
+    /// One side of the contract could not be looked up.
+    pub(super) fn environment_lost(&mut self, side: ContractSide, failure: &Failure) -> Next {
+        let reason = match failure.kind {
+            FailureKind::Timeout => "the session did not come back to its prompt in time",
+            _ => &failure.message,
+        };
+        match side {
+            ContractSide::Arguments => {
+                let message = format!("the arguments cannot be looked up: {reason}");
+                let failure = Failure::new(FailureKind::Arguments, message);
+                self.end_failed(Some(failure));
+                Next::Over
+            }
+            ContractSide::ReturnValues => {
+                let message = format!("the return values cannot be looked up: {reason}");
+                self.fail_frame(ROOT, Failure::new(FailureKind::ReturnValues, message))
+            }
+        }
+    }
+
+    /// Every variable that is missing, and what to do about it.
+    fn complaint(&self, side: ContractSide, missing: &[&Variable]) -> String {
+        let names: Vec<&str> = missing.iter().map(|it| it.name.as_ref()).collect();
+        let names = names.join(", ");
+        match side {
+            ContractSide::Arguments => {
+                let mut message = format!("missing required environment variables: {names}");
+                match self.session() {
+                    Some(session) => {
+                        let session = super::machine::plain(&session);
+                        message.push_str(&format!("; set them in the session `{session}` first:"));
+                    }
+                    None => message.push_str(
+                        "; the run has no terminal session to look in: give it one in which they \
+                         are set:",
+                    ),
+                }
+                for variable in missing {
+                    message.push_str(&format!("\n  export {}=value", variable.name));
+                    if let Some(description) = &variable.description {
+                        message.push_str(&format!("  # {description}"));
+                    }
+                }
+                message
+            }
+            ContractSide::ReturnValues => {
+                let all: Vec<&str> = self.side(side).iter().map(|it| it.name.as_ref()).collect();
+                format!(
+                    "the workflow did not set its required return values: {names}; it is to set {}",
+                    all.join(", ")
+                )
+            }
+        }
+    }
+}

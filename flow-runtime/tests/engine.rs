@@ -1,0 +1,388 @@
+//! What the engine promises beyond single steps: counters, resuming, schemas, narrow views, time.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed expectation is the test's failure"
+)]
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flow_model::compile;
+use flow_model::graph::Graph;
+use flow_model::loader::NoLoader;
+use flow_model::source::Source;
+use flow_runtime::host::{Host, HostOptions, Report, ReportStatus, StartOptions, Workflows};
+use flow_runtime::journal::{Journal, RunId};
+use flow_runtime::run::{
+    Deed, Effect, Evaluator, Event, Expressions, FailureKind, Happening, Program, Run, Start,
+};
+use flow_runtime::value::Value;
+use serde_json::{Value as Json, json};
+
+fn graph(definition: &str) -> Graph {
+    let compiled = compile(Source::new("test.yaml", definition), &NoLoader);
+    let findings = format!("{:?}", compiled.findings);
+    compiled
+        .into_graph()
+        .unwrap_or_else(|| panic!("{findings}"))
+}
+
+fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
+    Box::new(Expressions::new())
+}
+
+/// A directory with a journal, and hosts that come and go.
+struct Place {
+    directory: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+}
+
+struct Children(Vec<(&'static str, &'static str)>);
+
+impl Workflows for Children {
+    fn find(&self, name: &str) -> Result<Graph, String> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, definition)| graph(definition))
+            .ok_or_else(|| format!("no {name}"))
+    }
+
+    fn compile(&self, _definition: &Value) -> Result<Graph, String> {
+        Err("not here".to_owned())
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        Place {
+            directory: tempfile::tempdir().unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn options(&self) -> HostOptions {
+        let journal = Journal::open(self.path("journal.db")).unwrap();
+        HostOptions::new(journal, self.directory.path().to_owned(), evaluator)
+    }
+
+    fn host(&self) -> Host {
+        Host::new(self.options())
+    }
+
+    fn start(&self, host: &Host, definition: &str) -> Report {
+        let graph = graph(definition);
+        self.runtime.block_on(async {
+            let none = Value::map::<&str>([]);
+            let run = host.start(&graph, &none, StartOptions::default());
+            let run = run.await.unwrap();
+            host.drive(run).await.unwrap()
+        })
+    }
+
+    fn resume(&self, host: &Host, run: RunId) -> Report {
+        self.runtime.block_on(async {
+            host.record(run, Happening::Resumed).await.unwrap();
+            host.drive(run).await.unwrap()
+        })
+    }
+
+    fn run(&self, definition: &str) -> Report {
+        self.start(&self.host(), definition)
+    }
+}
+
+fn state(report: &Report) -> Json {
+    report.state.to_json()
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+const COUNTED: &str =
+    "state: {steps_completed: [], steps_failed: [], retry_counts: {}, last_error: null}
+computed:
+  tries: {from: retry_counts, transform: 'input.flaky || 0'}
+steps:
+  - {id: first, type: shell, command: 'echo first >> log'}
+  - id: flaky
+    type: shell
+    command: 'echo flaky >> log; test -e go'
+    retry: {attempts: 3, delay: 0}
+  - {id: last, type: shell, command: 'echo last >> log'}
+";
+
+#[test]
+fn counters_that_a_definition_declares_are_kept() {
+    let place = Place::new();
+    let host = place.host();
+    let failed = place.start(&host, COUNTED);
+    assert_eq!(failed.status, ReportStatus::Failed);
+    let kept = state(&failed);
+    assert_eq!(kept["steps_completed"], json!(["first"]));
+    assert_eq!(kept["steps_failed"], json!(["flaky"]));
+    assert_eq!(kept["retry_counts"], json!({"flaky": 2}));
+    assert_eq!(kept["tries"], json!(2));
+    assert_eq!(kept["last_error"]["step"], "flaky");
+    std::fs::write(place.path("go"), "").unwrap();
+    let done = place.resume(&host, failed.run);
+    assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
+    let kept = state(&done);
+    assert_eq!(kept["steps_completed"], json!(["first", "flaky", "last"]));
+    assert_eq!(kept["steps_failed"], json!([]));
+    assert_eq!(kept["retry_counts"], json!({"flaky": 2}));
+    let log = lines(&place.path("log"));
+    assert_eq!(log, ["first", "flaky", "flaky", "flaky", "flaky", "last"]);
+}
+
+#[test]
+fn counters_that_nobody_declares_do_not_appear() {
+    let place = Place::new();
+    let report = place.run("steps:\n  - {id: a, type: shell, command: 'true'}\n");
+    assert_eq!(state(&report), json!({}));
+}
+
+#[test]
+fn resuming_does_what_on_resume_says() {
+    for (key, log) in [
+        ("reset_error_counts: true", vec!["first", "flaky", "last"]),
+        (
+            "skip_completed_steps: false",
+            vec!["first", "flaky", "first", "flaky", "last"],
+        ),
+        ("retry_failed_steps: false", vec!["first", "flaky", "last"]),
+    ] {
+        let place = Place::new();
+        let host = place.host();
+        let definition =
+            format!("on_resume: {{{key}}}\n{COUNTED}").replace("attempts: 3", "attempts: 1");
+        let failed = place.start(&host, &definition);
+        assert_eq!(failed.status, ReportStatus::Failed);
+        if !key.starts_with("retry") {
+            std::fs::write(place.path("go"), "").unwrap();
+        }
+        let done = place.resume(&host, failed.run);
+        assert_eq!(
+            done.status,
+            ReportStatus::Completed,
+            "{key}: {:?}",
+            done.error
+        );
+        let written = lines(&place.path("log"));
+        let expected = match key.starts_with("reset") {
+            true => vec!["first", "flaky", "flaky", "last"],
+            false => log,
+        };
+        assert_eq!(written, expected, "{key}");
+        let error = &state(&done)["last_error"];
+        assert_eq!(error.is_null(), key.starts_with("reset"), "{key}");
+    }
+}
+
+const DELEGATES: &str = "steps:
+  - id: review
+    type: delegate
+    instructions: Is it safe?
+    returns: {type: object, required: [safe], properties: {safe: {type: boolean}}}
+    output_to: review
+";
+
+fn delegated(answers: &[&str]) -> (Report, Vec<String>) {
+    let place = Place::new();
+    for (index, answer) in answers.iter().enumerate() {
+        std::fs::write(place.path(&format!("answer{index}")), answer).unwrap();
+    }
+    let mut options = place.options();
+    // Says what it has prepared, one after another, and keeps what it was told.
+    let agent = "cat >> told; echo '###' >> told; n=$(cat n 2>/dev/null || echo 0); cat answer$n; echo $((n + 1)) > n";
+    options.agent = Some(format!("sh -c '{}'", agent.replace('\'', r"'\''")));
+    let report = place.start(&Host::new(options), DELEGATES);
+    let told = std::fs::read_to_string(place.path("told")).unwrap();
+    let told = told.split("###\n").filter(|it| !it.is_empty());
+    (report, told.map(str::to_owned).collect())
+}
+
+#[test]
+fn an_answer_that_satisfies_its_schema_is_read() {
+    let (report, told) = delegated(&["```json\n{\"safe\": true}\n```"]);
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(state(&report)["review"]["response"], json!({"safe": true}));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("JSON Schema"), "{told:?}");
+}
+
+#[test]
+fn an_answer_that_misses_its_schema_is_asked_for_once_more() {
+    let (report, told) = delegated(&["it is", "{\"safe\": false}"]);
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(state(&report)["review"]["response"], json!({"safe": false}));
+    assert_eq!(told.len(), 2);
+    assert!(told[1].contains("is not of type"), "{told:?}");
+}
+
+#[test]
+fn two_answers_that_miss_their_schema_fail_the_step_with_every_fault() {
+    let (report, told) = delegated(&["{}", "{\"safe\": \"very\"}"]);
+    assert_eq!(report.status, ReportStatus::Failed);
+    let error = report.error.unwrap();
+    assert_eq!(error.kind, FailureKind::Validation);
+    assert!(error.message.contains("/safe"), "{}", error.message);
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn a_field_outside_needs_state_is_refused_however_it_is_reached() {
+    let reads = [
+        ("jinja", "{{ state[state.key] }}"),
+        ("jinja", "{% set s = state %}{{ s['hid' ~ 'den'] }}"),
+        ("js", "{{ state[state.key] }}"),
+        ("js", "{{ this['hid' + 'den'] }}"),
+        (
+            "js",
+            "{{ (() => { try { return state[state.key] } catch (e) { return 1 } })() }}",
+        ),
+        ("js", "{{ ((s) => s[s.key])(state) }}"),
+    ];
+    for (dialect, read) in reads {
+        let report = Place::new().run(&format!(
+            "expressions: {dialect}
+state: {{key: hidden, hidden: secret, open: 1}}
+steps:
+  - {{id: see, type: set_state, needs_state: [key, open], updates: {{x: \"{read}\"}}}}
+"
+        ));
+        assert_eq!(report.status, ReportStatus::Failed, "{read}");
+        let error = report.error.unwrap();
+        assert_eq!(
+            error.kind,
+            FailureKind::StateAccess,
+            "{read}: {}",
+            error.message
+        );
+        assert!(
+            error
+                .message
+                .contains("`hidden` is not listed in `needs_state`"),
+            "{}",
+            error.message
+        );
+    }
+}
+
+#[test]
+fn looking_at_what_is_visible_is_allowed() {
+    for (dialect, read) in [
+        ("jinja", "{{ state | length }}"),
+        ("js", "{{ Object.keys(state).length }}"),
+        ("js", "{{ JSON.parse(JSON.stringify(state)).open + 1 }}"),
+    ] {
+        let report = Place::new().run(&format!(
+            "expressions: {dialect}
+state: {{key: hidden, hidden: secret, open: 1}}
+steps:
+  - {{id: see, type: set_state, needs_state: [key, open], updates: {{x: \"{read}\"}}}}
+"
+        ));
+        assert_eq!(
+            report.status,
+            ReportStatus::Completed,
+            "{read}: {:?}",
+            report.error
+        );
+        assert_eq!(state(&report)["x"], json!(2), "{read}");
+    }
+}
+
+#[test]
+fn a_command_longer_than_an_argument_may_be_runs() {
+    let place = Place::new();
+    let text = "x".repeat(300 * 1024);
+    let report = place.run(&format!(
+        "limits: {{max_state_bytes: 2000000}}
+state: {{text: {text}}}
+outputs: {{said: '{{{{ state.said }}}}'}}
+steps:
+  - {{id: long, type: shell, command: \"printf %s {{{{ state.text }}}} | wc -c; echo end\", output_format: lines, output_to: said}}
+"
+    ));
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let said = report.output.to_json();
+    assert_eq!(said["said"][0].as_str().unwrap().trim(), "307200");
+    assert_eq!(said["said"][1], "end");
+}
+
+/// Calls a workflow that asks somebody, within a time.
+const CALLS: &str = "limits: {timeout: 10}
+steps:
+  - {id: inner, type: call, workflow: asks}
+";
+
+#[test]
+fn the_time_of_a_run_stands_still_while_a_run_it_called_waits_for_somebody() {
+    let program = Program::new(Cow::Owned(graph(CALLS)), Box::new(Expressions::new()));
+    let mut run = Run::new(Arc::new(program));
+    let mut apply = |at, what| run.apply(&Event { at, what }).unwrap();
+    let started = Start {
+        run: "test".to_owned(),
+        inputs: Value::map::<&str>([]),
+        ..Start::default()
+    };
+    let effects = apply(1_000, Happening::Started(started));
+    let action = effects.iter().find_map(|effect| match effect {
+        Effect::Act(action) => Some(action.id),
+        _ => None,
+    });
+    let action = action.unwrap();
+    let until = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Sleep { until, .. } => Some(*until),
+            _ => None,
+        })
+    };
+    assert_eq!(until(&effects), Some(11_000));
+    let effects = apply(3_000, Happening::Parked { action });
+    assert!(matches!(effects[..], [Effect::Stop(_)]), "{effects:?}");
+    let effects = apply(1_000_000, Happening::Unparked { action });
+    assert_eq!(until(&effects), Some(1_008_000));
+}
+
+#[test]
+fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![(
+        "asks",
+        "name: asks\nsteps:\n  - {id: name, type: prompt, kind: text, message: 'Who?', output_to: name}\n",
+    )]));
+    let host = Host::new(options);
+    let waiting = place.start(&host, CALLS);
+    assert_eq!(waiting.status, ReportStatus::Waiting);
+    let kinds = || {
+        let events = host.journal().events(waiting.run, 1.., usize::MAX).unwrap();
+        let kinds = events.into_iter().map(|event| event.kind);
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(), ["started", "parked"]);
+    let pending = host.pending(&waiting).unwrap();
+    let (child, action) = pending.first().unwrap();
+    assert!(matches!(action.what, Deed::Prompt { .. }));
+    let answer = Happening::Completed {
+        action: action.id,
+        result: Value::from(&json!({"input": "Ada"})),
+    };
+    let done = place.runtime.block_on(async {
+        host.record(*child, answer).await.unwrap();
+        host.drive(waiting.run).await.unwrap()
+    });
+    assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
+    assert_eq!(kinds(), ["started", "parked", "unparked", "completed"]);
+}

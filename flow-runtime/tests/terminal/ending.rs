@@ -1,0 +1,144 @@
+//! What is left when a terminal is closed: nothing.
+
+use std::time::Duration;
+
+use flow_runtime::terminal::Options;
+use serde_json::json;
+
+use crate::support::Terms;
+
+/// The processes that carry this variable, wherever they have gone.
+fn marked(value: &str) -> Vec<i32> {
+    let entry = format!("MARKED={value}");
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+                environ
+                    .split(|byte| *byte == 0)
+                    .any(|item| item == entry.as_bytes())
+            })
+        })
+        .collect()
+}
+
+/// Everything below this process, the dead included.
+fn children() -> Vec<String> {
+    let own = std::process::id();
+    let tasks = std::fs::read_dir(format!("/proc/{own}/task")).unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok())
+        .flat_map(|pids| {
+            pids.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[tokio::test]
+async fn nothing_that_a_session_started_outlives_it() {
+    let terms = Terms::new();
+    let session = terms.open_with("bash", json!({"MARKED": "outlive"})).await;
+    terms.run("sleep 1000 &").await;
+    terms.run("nohup sleep 1001 > /dev/null 2>&1 &").await;
+    terms.run("setsid sleep 1002 &").await;
+    terms.run("(trap '' HUP TERM; sleep 1003) & disown").await;
+    terms
+        .send("sh -c 'trap \"\" HUP INT TERM; echo stubborn; sleep 1004'\n")
+        .await;
+    terms.expect("stubborn").await;
+    assert!(marked("outlive").len() >= 6, "{:?}", marked("outlive"));
+    let closed = terms
+        .call("exit_terminal", json!({"session_id": session}))
+        .await;
+    assert_eq!(closed["success"], true, "{closed:#}");
+    assert_eq!(marked("outlive"), Vec::<i32>::new());
+    assert!(!terms.terminals.exists(&session));
+}
+
+#[tokio::test]
+async fn a_shell_is_asked_before_it_is_killed() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("trap 'echo bye > goodbye' EXIT").await;
+    terms.terminals.close_all().await;
+    assert_eq!(
+        std::fs::read_to_string(terms.home().join("goodbye")).unwrap(),
+        "bye\n"
+    );
+}
+
+#[tokio::test]
+async fn dropping_the_registry_kills_everything() {
+    let terms = Terms::new();
+    terms.open_with("bash", json!({"MARKED": "dropped"})).await;
+    terms.run("setsid sleep 1000 & sleep 1001 &").await;
+    terms.open_with("cat", json!({"MARKED": "dropped"})).await;
+    assert!(marked("dropped").len() >= 4);
+    let clone = terms.terminals.clone();
+    drop(terms);
+    assert!(marked("dropped").len() >= 4);
+    drop(clone);
+    assert_eq!(marked("dropped"), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_its_session_is_closed() {
+    let terms = Terms::new();
+    let session = terms.open("bash").await;
+    let terminals = terms.terminals.clone();
+    let waiting = tokio::spawn(async move {
+        terminals
+            .call(
+                "run_command",
+                json!({"command": "echo begun; sleep 1000", "timeout": 3600}),
+            )
+            .await
+            .unwrap()
+    });
+    terms.expect("begun").await;
+    terms.terminals.close(&session).await.unwrap();
+    let ran = tokio::time::timeout(Duration::from_secs(30), waiting)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ran["status"], "shell_exited", "{ran:#}");
+}
+
+#[tokio::test]
+async fn a_thousand_sessions_leave_no_process_and_no_descriptor() {
+    // In a process of its own, so that other tests' descriptors do not count.
+    if std::env::var_os("ALONE").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "ending::a_thousand_sessions_leave_no_process_and_no_descriptor",
+            ])
+            .env("ALONE", "1")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let terms = Terms::with(Options::default());
+    let round = async |count: usize| {
+        for _ in 0..count {
+            let opening: Vec<_> = (0..8).map(|_| terms.open("dash")).collect();
+            for session in opening {
+                session.await;
+            }
+            terms.terminals.close_all().await;
+        }
+    };
+    round(2).await;
+    let before = descriptors();
+    round(125).await;
+    assert_eq!(descriptors(), before);
+    assert_eq!(children(), Vec::<String>::new());
+}

@@ -1,0 +1,227 @@
+//! Opening, listing, closing, and what the policy says.
+
+use std::path::PathBuf;
+
+use flow_runtime::terminal::{CallError, Options, Policy};
+use serde_json::{Value, json};
+
+use crate::support::Terms;
+
+async fn refused(terms: &Terms, parameters: Value) -> String {
+    let opened = terms.call("open_terminal", parameters).await;
+    assert_eq!(opened["success"], false, "{opened:#}");
+    assert_eq!(opened["session_id"], json!(null));
+    opened["error"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn directory_and_environment_are_really_applied() {
+    let terms = Terms::new();
+    terms
+        .open_with("bash", json!({"NUMBER": 5, "FLAG": true, "TEXT": "a b"}))
+        .await;
+    let ran = terms
+        .run("pwd -P; echo $NUMBER $FLAG \"$TEXT\" $TERM")
+        .await;
+    let home = terms.home().canonicalize().unwrap();
+    assert_eq!(
+        ran["output"],
+        format!("{}\n5 true a b xterm-256color\n", home.display())
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_an_error_before_anything_starts() {
+    let terms = Terms::new();
+    let script = terms.home().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let error = refused(&terms, json!({"shell": "no-such-program"})).await;
+    assert!(error.contains("`no-such-program`"), "{error}");
+    let error = refused(&terms, json!({"shell": script})).await;
+    assert!(
+        error.contains("`/no/such/interpreter` does not exist"),
+        "{error}"
+    );
+    let error = refused(&terms, json!({"working_directory": "/no/such/place"})).await;
+    assert!(error.contains("/no/such/place"), "{error}");
+    let error = refused(&terms, json!({"working_directory": "/etc/passwd"})).await;
+    assert!(error.contains("not a directory"), "{error}");
+    let error = refused(&terms, json!({"environment": {"A=B": "x"}})).await;
+    assert!(error.contains("`A=B`"), "{error}");
+    assert!(terms.terminals.sessions().is_empty());
+}
+
+#[tokio::test]
+async fn any_program_can_be_opened() {
+    let terms = Terms::new();
+    let opened = terms.call("open_terminal", json!({"shell": "gdb"})).await;
+    assert!(
+        opened["screen_content"].as_str().unwrap().contains("(gdb)"),
+        "{opened:#}"
+    );
+    terms.send("print 6 * 7\n").await;
+    terms.expect(r"\$1 = 42").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    assert!(
+        ran["error"].as_str().unwrap().starts_with("busy: gdb"),
+        "{ran:#}"
+    );
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_order_and_the_last_is_meant_when_none_is_named() {
+    let terms = Terms::new();
+    let first = terms.open("bash").await;
+    let second = terms.open("cat").await;
+    let list = terms.call("list_terminal_sessions", json!({})).await;
+    assert_eq!(list["total_sessions"], 2);
+    assert_eq!(list["sessions"][0]["session_id"], first);
+    assert_eq!(list["sessions"][0]["foreground"], "bash");
+    assert_eq!(list["sessions"][1]["session_id"], second);
+    assert_eq!(list["sessions"][1]["process_running"], true);
+    terms.send("meant for cat\n").await;
+    terms.expect("meant for cat").await;
+    let closed = terms.call("exit_terminal", json!({})).await;
+    assert_eq!(closed["session_id"], second, "{closed:#}");
+    assert_eq!(closed["success"], true);
+    assert_eq!(terms.run("echo bash").await["output"], "bash\n");
+    terms.send("exit 9\n").await;
+    terms.expect(r"exit").await;
+    let again = terms
+        .call("exit_terminal", json!({"session_id": first}))
+        .await;
+    assert_eq!(again["success"], true);
+    let none = terms.call("exit_terminal", json!({})).await;
+    assert_eq!(none["success"], false);
+    assert!(
+        none["error"].as_str().unwrap().contains("open_terminal"),
+        "{none:#}"
+    );
+    let gone = terms
+        .call("run_command", json!({"session_id": first, "command": "x"}))
+        .await;
+    assert!(gone["error"].as_str().unwrap().contains(&first), "{gone:#}");
+}
+
+#[tokio::test]
+async fn the_number_of_sessions_is_limited() {
+    let terms = Terms::with(Options {
+        max_sessions: 2,
+        ..Options::default()
+    });
+    terms.open("cat").await;
+    terms.open("cat").await;
+    let error = refused(&terms, json!({"shell": "cat"})).await;
+    assert!(error.contains("limit"), "{error}");
+    terms.call("exit_terminal", json!({})).await;
+    terms.open("cat").await;
+}
+
+#[tokio::test]
+async fn the_policy_bounds_programs_and_directories() {
+    let inside = tempfile::tempdir().unwrap();
+    let policy = Policy {
+        programs: Some(vec!["cat".to_owned(), "/bin/sh".to_owned()]),
+        directories: Some(vec![inside.path().to_owned()]),
+    };
+    let terms = Terms::with(Options {
+        policy,
+        ..Options::default()
+    });
+    let home: PathBuf = inside.path().canonicalize().unwrap();
+    let error = refused(&terms, json!({"shell": "bash", "working_directory": home})).await;
+    assert!(error.contains("`bash`") && error.contains("cat"), "{error}");
+    let error = refused(&terms, json!({"shell": "cat", "working_directory": "/"})).await;
+    assert!(error.contains("start in /"), "{error}");
+    // A link that leads out of the allowed directory is followed before it is judged.
+    std::os::unix::fs::symlink("/", home.join("out")).unwrap();
+    let error = refused(
+        &terms,
+        json!({"shell": "cat", "working_directory": home.join("out")}),
+    )
+    .await;
+    assert!(error.contains("start in /"), "{error}");
+    // A program of an allowed name elsewhere is another program.
+    std::fs::copy("/bin/ls", home.join("cat")).unwrap();
+    let error = refused(&terms, json!({"shell": "./cat", "working_directory": home})).await;
+    assert!(error.contains("does not let"), "{error}");
+    for shell in ["cat", "/bin/sh"] {
+        let opened = terms
+            .call(
+                "open_terminal",
+                json!({"shell": shell, "working_directory": home}),
+            )
+            .await;
+        assert_eq!(opened["success"], true, "{opened:#}");
+    }
+}
+
+#[tokio::test]
+async fn every_input_is_logged_privately_and_passwords_are_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("audit.jsonl");
+    let terms = Terms::with(Options {
+        audit: Some(log.clone()),
+        ..Options::default()
+    });
+    let session = terms.open("bash").await;
+    terms.run("echo hi").await;
+    terms
+        .send("stty -echo; printf 'Password: '; read x; stty echo\n")
+        .await;
+    terms.expect("Password: $").await;
+    terms.send("hunter2\n").await;
+    terms.expect(r"\$ ").await;
+    terms.keys(&["ctrl-l"]).await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("hunter2"));
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[0]["tool"], "run_command");
+    assert_eq!(lines[0]["input"], "echo hi");
+    assert_eq!(lines[0]["session_id"], session);
+    assert_eq!(lines[2]["hidden_bytes"], 8);
+    assert_eq!(lines[3]["input"], "<ctrl-l>");
+    assert_eq!(
+        std::fs::metadata(&log).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+}
+
+#[tokio::test]
+async fn bad_arguments_are_named() {
+    let terms = Terms::new();
+    for (tool, parameters, word) in [
+        ("await_output", json!({}), "pattern"),
+        ("await_output", json!({"pattern": "("}), "pattern"),
+        (
+            "await_output",
+            json!({"pattern": "x", "timeout": "soon"}),
+            "timeout",
+        ),
+        ("send_input", json!({"text": "x"}), "text"),
+        ("send_input", json!({"keys": ["hello"]}), "keys"),
+        ("run_command", json!({"comand": "x"}), "comand"),
+        (
+            "get_screen_content",
+            json!({"content_mode": "all"}),
+            "content_mode",
+        ),
+    ] {
+        match terms.terminals.call(tool, parameters).await {
+            Err(CallError::Parameters(faults)) => {
+                assert!(faults.to_string().contains(word), "{faults}");
+            }
+            other => panic!("{tool}: {other:?}"),
+        }
+    }
+    let unknown = terms.terminals.call("run_workflow", json!({})).await;
+    assert!(matches!(unknown, Err(CallError::NoTool(name)) if name == "run_workflow"));
+}

@@ -1,0 +1,200 @@
+//! `send_input` and `get_screen_content`.
+
+use serde_json::json;
+
+use crate::support::Terms;
+
+#[tokio::test]
+async fn text_is_typed_exactly_as_given() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.send("head -c 15 | od -An -c\n").await;
+    terms.expect_screen("od -An -c").await;
+    terms.send("a $x `y` \\n {z}").await;
+    terms.send("\n").await;
+    terms
+        .expect(r"a       \$   x       `   y   `       \\   n       \{   z   \}")
+        .await;
+}
+
+#[tokio::test]
+async fn nothing_is_entered_without_a_newline() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.send("echo go'ne'").await;
+    terms.expect_screen("go'ne'").await;
+    terms.keys(&["enter"]).await;
+    terms.expect("^gone$").await;
+}
+
+#[tokio::test]
+async fn keys_are_pressed_after_the_text() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms
+        .send("sh -c 'echo reading; exec cat > /dev/null'\n")
+        .await;
+    terms.expect("^reading").await;
+    terms
+        .call(
+            "send_input",
+            json!({"input_text": "abc", "keys": ["ctrl-c"]}),
+        )
+        .await;
+    terms.expect(r"\$ ").await;
+    terms.run("echo first").await;
+    terms.keys(&["up", "enter"]).await;
+    terms.expect("^first$").await;
+    terms.send("sh -c 'echo started; exec sleep 100'\n").await;
+    terms.expect("^started").await;
+    terms.keys(&["ctrl-z"]).await;
+    terms.expect("Stopped").await;
+    terms.run("kill %1").await;
+}
+
+#[tokio::test]
+async fn several_lines_are_pasted_where_pasting_is_understood() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    // Pasted, both lines are one input of the shell, so that the first does not eat the second.
+    terms.send("read x\necho sec''ond $x\n").await;
+    terms.send("first\n").await;
+    terms.expect("^second first$").await;
+
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("bind 'set enable-bracketed-paste off'").await;
+    terms.send("cat\nechoed by cat\n").await;
+    terms.expect("echoed by cat").await;
+}
+
+#[tokio::test]
+async fn input_for_a_program_that_is_still_starting_is_not_lost() {
+    let terms = Terms::new();
+    terms
+        .open_with("bash", json!({"PYTHON_BASIC_REPL": "1"}))
+        .await;
+    terms.send("python3 -q\n").await;
+    terms.send("print(6 * 7)\n").await;
+    terms.expect("42").await;
+}
+
+#[tokio::test]
+async fn a_line_too_long_for_the_terminal_is_refused() {
+    let terms = Terms::new();
+    terms.open("cat").await;
+    let sent = terms
+        .call(
+            "send_input",
+            json!({"input_text": format!("{}\n", "x".repeat(5000))}),
+        )
+        .await;
+    assert_eq!(sent["success"], false, "{sent:#}");
+    assert!(sent["error"].as_str().unwrap().contains("4095"), "{sent:#}");
+    terms.send("ok\n").await;
+    terms.expect("^ok$").await;
+}
+
+#[tokio::test]
+async fn input_that_nobody_reads_waits_and_is_bounded() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.send("stty raw -echo; echo go; sleep 1000\n").await;
+    terms.expect("go").await;
+    let big = "x".repeat(1 << 20);
+    let mut refused = None;
+    for _ in 0..8 {
+        let sent = terms.call("send_input", json!({"input_text": big})).await;
+        if sent["success"] == false {
+            refused = Some(sent);
+            break;
+        }
+        assert!(
+            sent["message"].as_str().unwrap().contains("wait until"),
+            "{sent:#}"
+        );
+    }
+    let refused = refused.expect("the limit is reached");
+    assert!(
+        refused["error"].as_str().unwrap().contains("`sleep`"),
+        "{refused:#}"
+    );
+}
+
+#[tokio::test]
+async fn every_part_of_the_text_can_be_read_in_pages() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("seq 1 1000").await;
+    let tail = terms
+        .call(
+            "get_screen_content",
+            json!({"content_mode": "tail", "line_count": 3}),
+        )
+        .await;
+    assert_eq!(tail["screen_content"], "999\n1000\n$", "{tail:#}");
+    let since = terms
+        .call(
+            "get_screen_content",
+            json!({"content_mode": "since_input", "line_count": 2}),
+        )
+        .await;
+    assert_eq!(since["screen_content"], "1000\n$ ", "{since:#}");
+    let mut whole = String::new();
+    let mut cursor = json!(null);
+    let mut pages = 0;
+    loop {
+        let page = terms
+            .call(
+                "get_screen_content",
+                json!({"content_mode": "history", "max_chars": 1000, "cursor": cursor}),
+            )
+            .await;
+        let text = page["screen_content"].as_str().unwrap();
+        assert!(text.len() <= 1000);
+        whole.push_str(text);
+        pages += 1;
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert!(pages > 3);
+    let numbers: Vec<u32> = whole.lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(numbers, (1..=1000).collect::<Vec<_>>());
+    let bad = terms
+        .call("get_screen_content", json!({"cursor": "next"}))
+        .await;
+    assert!(
+        bad["error"].as_str().unwrap().contains("`cursor`"),
+        "{bad:#}"
+    );
+}
+
+#[tokio::test]
+async fn a_terminal_can_be_resized() {
+    let terms = Terms::new();
+    let session = terms.open("bash").await;
+    assert_eq!(terms.run("stty size").await["output"], "40 120\n");
+    let size = flow_runtime::terminal::Size {
+        columns: 60,
+        rows: 10,
+    };
+    terms.terminals.resize(&session, size).unwrap();
+    assert_eq!(terms.run("stty size").await["output"], "10 60\n");
+    terms.run("seq 1 50").await;
+    assert_eq!(terms.screen().await.lines().count(), 10);
+}
+
+#[tokio::test]
+async fn queries_are_answered_where_they_are_asked_and_nowhere_else() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ask = r"stty -icanon -echo; printf '\033[c'; IFS= read -r -d c answer; stty icanon echo; echo ${#answer}";
+    assert_eq!(terms.run(ask).await["output"], "\u{1b}[c4\n");
+    // A file that contains the query does not make the shell read an answer.
+    terms
+        .run(r"printf '\033[c\033[6n' > query; cat query")
+        .await;
+    assert_eq!(terms.run("echo ok").await["output"], "ok\n");
+}

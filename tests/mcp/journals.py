@@ -1,0 +1,77 @@
+"""A workflow run by the command line and by the server leaves the same journal."""
+
+import json
+import re
+import sqlite3
+
+from harness import call
+
+ID = re.compile(r"r-[0-9a-z]{18}|t-[a-z0-9]{8}")
+INPUTS = {
+    "code-review": {"target_branch": "main", "source_branch": "topic"},
+    "implement": {"test_command": "true"},
+    "plan": {"plan_filename": "spec.md"},
+    "planning-session": {},
+    # One after the other, so that their order is certain.
+    "task-runner": {
+        "tasks": [{"name": "a", "command": "echo a"}, {"name": "b", "command": "echo b", "needs": ["a"]}]
+    },
+    "test-runner": {"command": "true"},
+    "tour": {},
+}
+
+
+ANSWERS = {
+    "info": {"acknowledged": True},
+    "confirm": {"confirmed": True},
+    "text": {"input": "A thing"},
+    "choice": {"selected": "yes"},
+}
+
+
+def events(place, run):
+    """The events of a run, without ids and times."""
+    journal = sqlite3.connect(f"file:{place.project}/.flow/journal.db?mode=ro", uri=True)
+    rows = journal.execute(
+        "SELECT kind, body FROM events WHERE run = (SELECT key FROM runs WHERE id = ?) ORDER BY seq", (run,)
+    )
+    return [(kind, timeless(json.loads(ID.sub("ID", body.decode())))) for kind, body in rows]
+
+
+def timeless(value):
+    # A screen shows a prompt, which may tell the time.
+    fleeting = {"at", "duration", "started_at", "elapsed_time", "timestamp", "elapsed_ms", "screen_content"}
+    if isinstance(value, dict):
+        return {name: timeless(item) for name, item in value.items() if name not in fleeting}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+async def every_built_in_leaves_the_same_journal(place):
+    place.write("spec.md", "Build a thing.\n")
+    place.write("PLAN.md", "- a piece\n")
+    listed = json.loads(await place.flow("list", "--source", "builtin", "--format", "json"))["workflows"]
+    async with place.connect() as client:
+        for workflow in listed:
+            name = workflow["name"]
+            inputs = INPUTS[name]
+            required = [one["name"] for one in workflow["parameters"] if one["required"] and one["name"] not in inputs]
+            inputs = {**inputs, **{one: "x" for one in required}}
+            served = await call(client, "flow", {"flow_name": name, "parameters": inputs})
+            typed = {one: value if isinstance(value, str) else json.dumps(value) for one, value in inputs.items()}
+            parameters = [word for one, value in typed.items() for word in ("-p", f"{one}={value}")]
+            code = {"completed": 0, "failed": 1, "waiting": 5}[served["status"]]
+            printed = await place.flow("run", name, *parameters, "--format", "json", "-q", code=code)
+            typed = json.loads(printed)
+            assert typed["status"] == served["status"], (name, typed, served)
+            for _ in range(5):
+                if served["status"] != "waiting" or served["pending"]["type"] != "prompt":
+                    break
+                answer = ANSWERS[served["pending"]["kind"]]
+                await call(client, "submit_result", {"workflow_id": served["workflow_id"], "result": answer})
+                asked = {"workflow_id": served["workflow_id"], "wait_seconds": 60}
+                served = await call(client, "get_workflow_status", asked)
+                code = {"completed": 0, "failed": 1, "waiting": 5}[served["status"]]
+                await place.flow("answer", typed["run_id"], json.dumps(answer), code=code)
+            of_server, of_command = events(place, served["workflow_id"]), events(place, typed["run_id"])
+            assert of_server == of_command, (name, of_server, of_command)
+            assert len(of_server) > 1, (name, of_server)

@@ -1,0 +1,112 @@
+"""The terminal toolset: every tool once well and once badly."""
+
+import asyncio
+
+from harness import call, expect, refused
+from transports import gone, until
+
+
+async def a_terminal_is_opened_used_and_closed(place):
+    async def case(client):
+        opened = await call(client, "open_terminal", {"shell": "bash", "environment": {"GREETING": "hi"}})
+        expect(opened, success=True, shell="bash", error=None)
+        session = opened["session_id"]
+        ran = await call(client, "run_command", {"session_id": session, "command": "echo $GREETING; exit_code() { return 3; }; exit_code"})
+        expect(ran, success=False, status="finished", exit_code=3, output="hi\n")
+        assert ran["duration"] >= 0
+        sent = await call(client, "send_input", {"session_id": session, "input_text": "read name; echo \"<$name>\"\n"})
+        expect(sent, success=True, process_running=True)
+        await call(client, "send_input", {"session_id": session, "input_text": "Ann\n"})
+        awaited = await call(client, "await_output", {"session_id": session, "pattern": "<.*>", "timeout": 10})
+        expect(awaited, success=True, match_text="<Ann>")
+        none = await call(client, "await_output", {"session_id": session, "pattern": "never", "timeout": 0.1})
+        expect(none, success=True, match_text=None)
+        for mode in ("screen", "since_input", "history", "tail"):
+            shown = await call(client, "get_screen_content", {"session_id": session, "content_mode": mode})
+            expect(shown, success=True, process_running=True)
+            assert "<Ann>" in shown["screen_content"], (mode, shown)
+        listed = await call(client, "list_terminal_sessions")
+        assert session in [one["session_id"] for one in listed["sessions"]]
+        assert listed["total_sessions"] == len(listed["sessions"])
+        closed = await call(client, "exit_terminal", {"session_id": session})
+        expect(closed, success=True, session_id=session)
+        lost = await call(client, "run_command", {"session_id": session, "command": "true"})
+        assert not lost["success"] and session in lost["error"], lost
+
+    await place.every_way(case)
+
+
+async def bad_arguments_name_themselves(place):
+    async def case(client):
+        for tool, arguments, named in (
+            ("open_terminal", {"shel": "bash"}, "`shell`"),
+            ("send_input", {}, "`input_text`"),
+            ("get_screen_content", {"content_mode": "scren"}, "`screen`"),
+            ("await_output", {"pattern": "("}, "`pattern`"),
+            ("await_output", {"pattern": "x", "timeout": "5"}, "`timeout`"),
+            ("list_terminal_sessions", {"x": 1}, "`x`"),
+            ("exit_terminal", {"session_id": 5}, "`session_id`"),
+            ("run_command", {}, "`command`"),
+        ):
+            reason = await refused(client, tool, arguments)
+            assert named in reason, (tool, reason)
+        missing = await call(client, "open_terminal", {"shell": "no-such-program"})
+        assert not missing["success"] and "no-such-program" in missing["error"], missing
+
+    await place.every_way(case)
+
+
+async def a_wait_that_is_given_up_consumes_nothing(place):
+    async def case(client):
+        await call(client, "open_terminal", {"shell": "bash"})
+        waiting = asyncio.create_task(client.call_tool("await_output", {"pattern": "needle", "timeout": 60}))
+        # Another call in between: the one before has reached the server then.
+        await call(client, "list_terminal_sessions")
+        waiting.cancel()
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            pass
+        await call(client, "list_terminal_sessions")
+        await call(client, "send_input", {"input_text": "echo nee''dle\n"})
+        found = await call(client, "await_output", {"pattern": "needle", "timeout": 10})
+        expect(found, match_text="needle")
+        await call(client, "exit_terminal", {})
+
+    await place.every_way(case)
+
+
+async def nothing_is_left_when_the_client_goes(place):
+    for transport in ("stdio", "http"):
+        async with place.connect(transport) as client:
+            await call(client, "open_terminal", {"shell": "bash"})
+            ran = await call(client, "run_command", {"command": "sleep 1000 & echo $!"})
+            child = int(ran["output"].split()[-1])
+            assert not gone(child)
+        await until(lambda: gone(child))
+
+
+async def workflows_use_the_terminals_of_the_agent(place):
+    place.workflow("type", """\
+initial_state: type
+states:
+  type:
+    action: {tool: send_input, params: {input_text: "echo do''ne\\n"}}
+    transitions: [{condition: success, next_state: wait}]
+  wait:
+    action: {tool: await_output, params: {pattern: "done", timeout: 10}}
+    transitions: [{condition: success, next_state: end}]
+  end:
+    action: {tool: get_screen_content}
+""")
+
+    async def case(client):
+        opened = await call(client, "open_terminal", {"shell": "bash"})
+        session = opened["session_id"]
+        ran = await call(client, "run_workflow", {"workflow_name": "type", "session_id": session})
+        expect(ran, success=True, final_state="end", states_executed=3, session_id=session)
+        shown = await call(client, "get_screen_content", {"session_id": session})
+        assert "done" in shown["screen_content"]
+        await call(client, "exit_terminal", {"session_id": session})
+
+    await place.every_way(case)
