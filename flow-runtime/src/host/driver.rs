@@ -167,8 +167,8 @@ impl Driver {
         }
     }
 
-    /// Begins what the run wants and nobody here does.
-    pub(super) fn begin_missing(&mut self) {
+    /// Begins what the run wants and nobody here does; `fresh` when nobody else has begun it either.
+    pub(super) fn begin_missing(&mut self, fresh: bool) {
         for effect in self.run.taken_over(now()) {
             let begun = match &effect {
                 Effect::Act(action) => {
@@ -183,7 +183,7 @@ impl Driver {
             };
             match &effect {
                 // Whoever began it is gone.
-                Effect::Act(action) if !begun && sessions::types(&action.what) => {
+                Effect::Act(action) if !begun && !fresh && sessions::types(&action.what) => {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(Message::Happened(happening));
                 }
@@ -195,10 +195,6 @@ impl Driver {
 
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
-        if !self.late.is_empty() {
-            let evaluations = std::mem::take(&mut self.late);
-            self.append(Happening::Late { evaluations }).await?;
-        }
         self.wake().await?;
         self.take_over();
         let mut look = look();
@@ -230,8 +226,12 @@ impl Driver {
         }
     }
 
-    /// The time in which nobody drove the run is not the run's.
-    async fn wake(&mut self) -> Result<(), Error> {
+    /// Takes the run's clock up: the time in which nobody drove the run is not the run's.
+    pub(super) async fn wake(&mut self) -> Result<(), Error> {
+        if !self.late.is_empty() {
+            let evaluations = std::mem::take(&mut self.late);
+            self.append(Happening::Late { evaluations }).await?;
+        }
         let is_fresh = self.host.fresh().contains(&self.id);
         loop {
             let clock = self.run.data().map(|data| (data.resting, data.limit));

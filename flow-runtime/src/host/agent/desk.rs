@@ -117,6 +117,8 @@ pub(super) struct Desk {
     behind: bool,
     /// Somebody has asked for the run to go on; before that it is only looked at.
     awake: bool,
+    /// Nobody has begun what the run wants.
+    fresh: bool,
     /// Those that wait for something to happen.
     waiters: Vec<Waiter>,
     /// Those that wait for their turn to begin a task, by fan-out.
@@ -159,6 +161,7 @@ impl Desk {
             lock: None,
             behind: false,
             awake: false,
+            fresh: false,
             waiters: Vec::new(),
             queued: BTreeMap::new(),
             going: Arc::clone(&going),
@@ -190,7 +193,7 @@ impl Desk {
 
     async fn work(&mut self) -> Result<(), Arc<Error>> {
         let mut stop = self.driver.host.inner.stop.subscribe();
-        self.driver.show_unseen();
+        self.fresh = self.driver.show_unseen();
         let pending = self.driver.run.taken_over(now());
         self.act(pending).await?;
         let mut look = look();
@@ -276,7 +279,8 @@ impl Desk {
         self.act(effects).await?;
         if self.behind && self.acquire().await? {
             self.behind = false;
-            self.driver.begin_missing();
+            self.driver.wake().await?;
+            self.driver.begin_missing(std::mem::take(&mut self.fresh));
         }
         Ok(())
     }
