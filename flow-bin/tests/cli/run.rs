@@ -361,3 +361,16 @@ steps:
     assert_eq!(ran.json(), json!({"a": 42, "b": 1, "c": "none"}));
     assert!(place.path(".flow/journal.db").is_file());
 }
+
+#[test]
+fn what_is_done_is_told_when_it_is_asked_for() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let quiet = place.run(&["run", "greet.yaml", "Ada", "2"]);
+    assert!(!quiet.stderr.contains("$ "), "{}", quiet.stderr);
+    let told = place.run(&["run", "greet.yaml", "Ada", "2", "-v"]);
+    assert!(told.stderr.contains("greet: $ "), "{}", told.stderr);
+    assert_eq!(told.stdout, quiet.stdout);
+    let mut command = place.command(&["run", "greet.yaml", "Ada", "2"]);
+    let told = super::Ran::from(command.env("FLOW_LOG", "debug").output().unwrap());
+    assert!(told.stderr.contains("Entered"), "{}", told.stderr);
+}
