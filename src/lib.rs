@@ -26,7 +26,7 @@ pub use flow_model::value::{FaultKind, InputFault, Invalid, Values, accept};
 pub use flow_runtime as runtime;
 #[cfg(feature = "runtime")]
 pub use flow_runtime::{
-    host::{Host, HostOptions},
+    host::{Boxed, Host, HostOptions},
     journal::{RunId, Status},
 };
 pub use serde_json::Value;

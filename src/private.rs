@@ -15,9 +15,12 @@ pub use serde_json::Value;
 #[cfg(feature = "runtime")]
 pub use crate::engine::{Asked, Error, NoState, Told, Typed};
 pub use crate::state::{UnknownState, deserialize_name, find, parse};
-pub use crate::with_runtime;
+pub use crate::{states, with_runtime};
 #[cfg(feature = "runtime")]
-pub use flow_runtime::{host::Host, journal::RunId};
+pub use flow_runtime::{
+    host::{Boxed, Host},
+    journal::RunId,
+};
 
 use flow_model::graph::Literal;
 
@@ -53,4 +56,28 @@ macro_rules! with_runtime {
 #[macro_export]
 macro_rules! with_runtime {
     ($($items:tt)*) => {};
+}
+
+/// States as types, each with its outcomes and where they lead.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! states {
+    ($($from:ident { $($(#[$said:meta])* $outcome:ident: $to:tt,)* })*) => {
+        $(
+            pub struct $from;
+
+            impl $from {
+                pub fn state(&self) -> super::State {
+                    super::State::$from
+                }
+
+                $(
+                    $(#[$said])*
+                    pub fn $outcome(self) -> $to {
+                        $to
+                    }
+                )*
+            }
+        )*
+    };
 }

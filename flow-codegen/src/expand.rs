@@ -82,22 +82,29 @@ impl Finding {
 }
 
 impl Expansion {
-    /// The code as the macro returns it: the module, one compile error per error, and a use of
-    /// each file so that a change of it is noticed.
+    /// The code as the macro returns it: the module, one compile error per error, one warning per
+    /// warning, and a use of each file so that a change of it is noticed.
     #[must_use]
     pub fn into_tokens(self, span: proc_macro2::Span) -> TokenStream {
-        let errors = self
-            .findings
-            .iter()
-            .filter(|finding| finding.severity == Severity::Error)
-            .map(|finding| {
-                let text = &finding.text;
-                quote_spanned!(span=> ::core::compile_error!(#text);)
-            });
+        let findings = self.findings.iter().map(|finding| {
+            let text = &finding.text;
+            match finding.severity {
+                Severity::Error => quote_spanned!(span=> ::core::compile_error!(#text);),
+                // A macro has no other way to warn than the use of something deprecated.
+                Severity::Warning => quote_spanned! {span=>
+                    const _: () = {
+                        #[deprecated(note = #text)]
+                        #[allow(non_upper_case_globals, reason = "the compiler says this name")]
+                        const definition: () = ();
+                        definition
+                    };
+                },
+            }
+        });
         let files = self.files.iter().filter_map(|path| path.to_str());
         let tokens = &self.tokens;
         quote! {
-            #(#errors)*
+            #(#findings)*
             #(const _: &str = ::core::include_str!(#files);)*
             #tokens
         }

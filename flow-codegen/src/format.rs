@@ -3,8 +3,10 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 
-/// A macro around items, and the module that stands for it while they are formatted.
-const ITEMS: (&str, &str) = ("with_runtime", "__with_runtime");
+/// Macros whose content is formatted as if they were modules of this name.
+const MODULES: [(&str, &str); 2] = [("with_runtime", "__with_runtime"), ("states", "__states")];
+/// What stands before the states of [`MODULES`], which are formatted as structs.
+const STRUCT: &str = "__state_";
 
 /// Formats generated code as `rustfmt` would, with doc comments.
 ///
@@ -12,8 +14,13 @@ const ITEMS: (&str, &str) = ("with_runtime", "__with_runtime");
 #[must_use]
 pub fn format(tokens: &TokenStream) -> String {
     match syn::parse2(readable(tokens.clone())) {
-        Ok(file) => prettyplease::unparse(&file)
-            .replace(&format!("mod {} {{", ITEMS.1), &format!("{}! {{", ITEMS.0)),
+        Ok(file) => {
+            let mut text = prettyplease::unparse(&file);
+            for (name, module) in MODULES {
+                text = text.replace(&format!("mod {module} {{"), &format!("{name}! {{"));
+            }
+            text.replace(&format!("struct {STRUCT}"), "")
+        }
         Err(_) => tokens.to_string(),
     }
 }
@@ -22,14 +29,26 @@ pub fn format(tokens: &TokenStream) -> String {
 /// items becomes a module, whose items are formatted.
 fn readable(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
-    let mut tokens = tokens.into_iter();
+    let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Ident(name) if name == ITEMS.0 => {
-                let module = format_ident!("{}", ITEMS.1);
-                out.extend(quote!(mod #module));
-                // The `!`.
+            TokenTree::Ident(name) => {
+                let called =
+                    |next: &TokenTree| matches!(next, TokenTree::Punct(p) if p.as_char() == '!');
+                let module = MODULES.iter().find(|(macro_name, _)| name == macro_name);
+                let Some((_, module)) = module.filter(|_| tokens.peek().is_some_and(called)) else {
+                    out.extend([TokenTree::Ident(name)]);
+                    continue;
+                };
                 tokens.next();
+                let module = format_ident!("{module}");
+                out.extend(quote!(mod #module));
+                if name == "states"
+                    && let Some(TokenTree::Group(states)) = tokens.next()
+                {
+                    let states = readable(structs(states.stream()));
+                    out.extend(quote!({ #states }));
+                }
             }
             TokenTree::Group(group) => match lines(&group) {
                 // The `#` before it is out already.
@@ -48,6 +67,20 @@ fn readable(tokens: TokenStream) -> TokenStream {
         }
     }
     out
+}
+
+/// States with their outcomes as structs with fields.
+fn structs(states: TokenStream) -> TokenStream {
+    states
+        .into_iter()
+        .flat_map(|token| match token {
+            TokenTree::Ident(name) => {
+                let name = format_ident!("{STRUCT}{name}");
+                quote!(struct #name)
+            }
+            other => other.into(),
+        })
+        .collect()
 }
 
 /// The lines of `[doc = "…"]`, if that is what a group is.

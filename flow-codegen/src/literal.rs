@@ -22,48 +22,57 @@ pub(crate) trait Emit {
 
 /// The graph; `inputs` is the struct that has its input fields, if there is one.
 pub(crate) fn graph(graph: &Graph, inputs: Option<&Ident>) -> TokenStream {
-    let name = string(&graph.name);
-    let description = graph.description.emit();
-    let version = graph.version.emit();
-    let form = graph.form.emit();
-    let dialect = graph.dialect.emit();
+    // Named field by field so that a new one breaks the build.
+    let Graph {
+        name,
+        description,
+        version,
+        form,
+        dialect,
+        inputs: fields,
+        outputs,
+        arguments,
+        return_values,
+        state,
+        computed,
+        tools,
+        agents,
+        tasks,
+        body,
+        on_error,
+        on_resume,
+        limits,
+    } = graph;
+    let said =
+        |name: &str, text: &Option<Text>| setter(name, text.as_deref().map(|text| quote!(#text)));
+    let description = said("description", description);
+    let version = said("version", version);
     let inputs = match inputs {
-        Some(ident) => quote!(Some(list(<#ident as Record>::FIELDS))),
-        None => graph.inputs.as_deref().emit(),
+        Some(ident) => Some(quote!(<#ident as Record>::FIELDS)),
+        None => fields.as_deref().map(slice),
     };
-    let outputs = list(&graph.outputs);
-    let arguments = list(&graph.arguments);
-    let return_values = list(&graph.return_values);
-    let state = list(&graph.state);
-    let computed = list(&graph.computed);
-    let tools = list(&graph.tools);
-    let agents = list(&graph.agents);
-    let tasks = list(&graph.tasks);
-    let body = graph.body.emit();
-    let on_error = graph.on_error.emit();
-    let on_resume = graph.on_resume.emit();
-    let limits = graph.limits.emit();
+    let inputs = setter("inputs", inputs);
+    let outputs = setter_list("outputs", outputs);
+    let arguments = setter_list("arguments", arguments);
+    let return_values = setter_list("return_values", return_values);
+    let state = setter_list("state", state);
+    let computed = setter_list("computed", computed);
+    let tools = setter_list("tools", tools);
+    let agents = setter_list("agents", agents);
+    let tasks = setter_list("tasks", tasks);
+    let on_error = setter(
+        "on_error",
+        (*on_error != OnError::FAIL).then(|| on_error.emit()),
+    );
+    let on_resume = (*on_resume != OnResume::DEFAULT).then(|| on_resume.emit());
+    let on_resume = setter("on_resume", on_resume);
+    let limits = (*limits != Limits::of(*form)).then(|| limits.emit());
+    let limits = setter("limits", limits);
+    let (name, form, dialect, body) = (&**name, form.emit(), dialect.emit(), body.emit());
     quote! {
-        Graph {
-            name: #name,
-            description: #description,
-            version: #version,
-            form: #form,
-            dialect: #dialect,
-            inputs: #inputs,
-            outputs: #outputs,
-            arguments: #arguments,
-            return_values: #return_values,
-            state: #state,
-            computed: #computed,
-            tools: #tools,
-            agents: #agents,
-            tasks: #tasks,
-            body: #body,
-            on_error: #on_error,
-            on_resume: #on_resume,
-            limits: #limits,
-        }
+        graph(#name, #form, #dialect, #body)
+        #description #version #inputs #outputs #arguments #return_values #state #computed
+        #tools #agents #tasks #on_error #on_resume #limits
     }
 }
 
@@ -299,7 +308,7 @@ impl Emit for Body {
             Target::Complete if self.nodes.is_empty() => quote!(Body::EMPTY),
             Target::Complete => {
                 let nodes = list(&self.nodes);
-                quote!(Body { nodes: #nodes, entry: END })
+                quote!(Body { nodes: #nodes, entry: Target::Complete })
             }
         }
     }
@@ -322,7 +331,7 @@ impl Emit for Node {
             error_writes,
             edges,
         } = self;
-        let (id, line, kind, edges) = (&**id, line.emit(), kind.emit(), slice(edges));
+        let made = made(id, line.emit(), kind, &slice(edges));
         let description = description
             .as_deref()
             .map(|said| quote!(.description(#said)));
@@ -335,20 +344,51 @@ impl Emit for Node {
         let writes = setter_list("writes", writes);
         let error_writes = setter_list("error_writes", error_writes);
         quote! {
-            node(#id, #line, #kind, #edges)
+            #made
             #description #parent #needs_state #when #timeout #retry #fallback_value
             #writes #error_writes
         }
     }
 }
 
+/// A node with nothing but an action and edges; the most frequent actions have short forms.
+fn made(id: &str, line: TokenStream, kind: &Kind, edges: &TokenStream) -> TokenStream {
+    match kind {
+        Kind::Shell(shell) if shell.is_plain() => match &shell.command {
+            Template::Literal(Literal::Str(text)) => {
+                let text: &str = text;
+                return quote!(command(#id, #line, #text, #edges));
+            }
+            Template::Text(text) if text.dialect == Dialect::Jinja => {
+                let text: &str = &text.source;
+                return quote!(template(#id, #line, #text, #edges));
+            }
+            _ => {}
+        },
+        Kind::Tool { tool, parameters } => {
+            let parameters = parameters.emit();
+            match tool {
+                ToolRef::Builtin(name) => {
+                    let name: &str = name;
+                    return quote!(builtin(#id, #line, #name, #parameters, #edges));
+                }
+                ToolRef::Declared(index) => {
+                    let index = index.emit();
+                    return quote!(declared(#id, #line, #index, #parameters, #edges));
+                }
+                ToolRef::Host(_) => {}
+            }
+        }
+        _ => {}
+    }
+    let kind = kind.emit();
+    quote!(node(#id, #line, #kind, #edges))
+}
+
 impl Emit for Target {
     fn emit(&self) -> TokenStream {
         match self {
-            Target::Node(index) => {
-                let index = index.emit();
-                quote!(to(#index))
-            }
+            Target::Node(index) => index.emit(),
             Target::Complete => quote!(END),
         }
     }

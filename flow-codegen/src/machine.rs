@@ -21,7 +21,12 @@ const PLAIN: [Outcome; 8] = [
 
 /// The items for a body; nothing for one without nodes. `subject` is what the states belong to, in
 /// words.
-pub(crate) fn machine(body: &Body, subject: &str, clashes: &mut Vec<Clash>) -> TokenStream {
+pub(crate) fn machine(
+    body: &Body,
+    subject: &str,
+    root: &TokenStream,
+    clashes: &mut Vec<Clash>,
+) -> TokenStream {
     // A draft may lack its entry; any state will do then.
     let entry = match body.entry {
         Target::Node(entry) => entry,
@@ -43,7 +48,7 @@ pub(crate) fn machine(body: &Body, subject: &str, clashes: &mut Vec<Clash>) -> T
     let declaration = states.declaration(subject);
     let methods = states.methods(initial, subject);
     let traits = traits();
-    let at = states.at(subject);
+    let at = states.at(subject, root);
     quote!(#declaration #methods #traits #at)
 }
 
@@ -170,45 +175,28 @@ impl States<'_> {
     }
 
     /// A type per state with a method per outcome that leads on.
-    fn at(&self, subject: &str) -> TokenStream {
+    fn at(&self, subject: &str, root: &TokenStream) -> TokenStream {
         let about = doc::doc(&format!(
             "The states of {subject} as types: a step that the definition does not allow does not compile.\n\n\
              A state has a method for each outcome it can have. It returns the state that follows, \
              or nothing where the outcome is the end."
         ));
-        // A state of that name would hide the enum.
-        let state = match self.variants.iter().any(|variant| variant == "State") {
-            true => quote!(super::State),
-            false => quote!(State),
-        };
-        let import = match self.variants.iter().any(|variant| variant == "State") {
-            true => TokenStream::new(),
-            false => quote!(
-                use super::State;
-            ),
-        };
         let types = self.pairs().map(|(node, variant)| {
             let methods = legal(node).map(|(outcome, to)| {
                 let (name, said) = method(node, outcome);
                 match self.state(to) {
-                    Some(to) => quote!(#said pub fn #name(self) -> #to { #to }),
-                    None => quote!(#said pub fn #name(self) {}),
+                    Some(to) => quote!(#said #name: #to,),
+                    None => quote!(#said #name: (),),
                 }
             });
-            quote! {
-                pub struct #variant;
-                impl #variant {
-                    pub fn state(&self) -> #state { #state::#variant }
-                    #(#methods)*
-                }
-            }
+            quote!(#variant { #(#methods)* })
         });
         quote! {
             #about
             #[allow(missing_docs, reason = "named after the states and outcomes they stand for")]
             pub mod at {
-                #import
-                #(#types)*
+                use #root::__private::states;
+                states! { #(#types)* }
             }
         }
     }

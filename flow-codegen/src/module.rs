@@ -128,18 +128,18 @@ fn engine(graph: &Graph, root: &TokenStream, adapter: &TokenStream) -> TokenStre
             pub type Run = #root::Run<Workflow>;
 
             #run
-            pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
-                Run::start(inputs, host).await?.wait().await
+            pub fn run(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Output, Error>> {
+                Run::complete(inputs, host)
             }
 
             #start
-            pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
-                Run::start(inputs, host).await
+            pub fn start(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+                Run::start(inputs, host)
             }
 
             #resume
-            pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
-                Run::resume(id, host).await
+            pub fn resume(id: RunId, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+                Run::resume(id, host)
             }
 
             #adapter
@@ -183,7 +183,7 @@ fn types(graph: &Graph, clashes: &mut Vec<Clash>) -> (TokenStream, TokenStream) 
 
 /// The states of a body with the outcomes they have.
 fn states(body: &Body, subject: &str, root: &TokenStream, clashes: &mut Vec<Clash>) -> TokenStream {
-    let machine = machine(body, subject, clashes);
+    let machine = machine(body, subject, root, clashes);
     match machine.is_empty() {
         true => machine,
         false => quote! {

@@ -163,3 +163,24 @@ fn a_faulty_definition_still_gives_its_module() {
     let unread = directory.expand("\n  name: my-shop\n  steps: [\n", 1);
     assert!(unread.tokens.to_string().contains("pub mod my_shop"));
 }
+
+#[test]
+fn a_warning_of_the_checker_is_a_warning_of_the_compiler() {
+    let text = "inputs: {x: string}\nsteps:\n  - {type: shell, command: make}\n";
+    let directory = Directory::new("warned", &[("a.yaml", text)]);
+    let expansion = directory.expand("a.yaml", 1);
+    let [said] = texts(&expansion)[..] else {
+        panic!("{expansion:?}");
+    };
+    assert!(
+        said.starts_with("F106: nothing in the workflow reads the input `x`\n --> a.yaml:1:10")
+    );
+    let code = expansion
+        .into_tokens(proc_macro2::Span::call_site())
+        .to_string();
+    assert!(
+        code.contains("# [deprecated (note = \"F106: nothing"),
+        "{code}"
+    );
+    assert!(!code.contains("compile_error"), "{code}");
+}

@@ -365,10 +365,11 @@ fn on_resume(tree: Option<&Tree>) -> OnResume {
             .and_then(|fields| fields.flag(name))
             .unwrap_or(default)
     };
+    let standard = OnResume::DEFAULT;
     OnResume {
-        retry_failed_steps: flag("retry_failed_steps", true),
-        skip_completed_steps: flag("skip_completed_steps", true),
-        reset_error_counts: flag("reset_error_counts", false),
+        retry_failed_steps: flag("retry_failed_steps", standard.retry_failed_steps),
+        skip_completed_steps: flag("skip_completed_steps", standard.skip_completed_steps),
+        reset_error_counts: flag("reset_error_counts", standard.reset_error_counts),
     }
 }
 
@@ -378,28 +379,25 @@ fn limits(fields: &Fields<'_>, config: Option<&Fields<'_>>, form: Option<Form>) 
         .map(|t| Fields::of(t, &grammar::LIMITS));
     let of = |name: &str| given.as_ref().and_then(|given| given.get(name));
     let whole = |tree: &Tree| number(tree).map(|value| value.max(0.0) as u64);
-    let default_steps = match form {
-        Some(Form::States) => grammar::DEFAULT_MAX_STATES,
-        Some(Form::Steps) | None => grammar::DEFAULT_MAX_STEPS,
-    };
+    let standard = Limits::of(form.unwrap_or(Form::Steps));
     Limits {
         max_steps: of("max_steps")
             .or_else(|| fields.own("max_states"))
             .and_then(whole)
-            .unwrap_or(default_steps),
+            .unwrap_or(standard.max_steps),
         timeout: of("timeout")
             .or_else(|| fields.own("execution_timeout"))
             .or_else(|| config.and_then(|config| config.own("timeout_seconds")))
             .and_then(duration),
         max_depth: of("max_depth")
             .and_then(count)
-            .unwrap_or(grammar::MAX_CALL_DEPTH),
+            .unwrap_or(standard.max_depth),
         max_parallel: of("max_parallel")
             .and_then(count)
-            .unwrap_or(grammar::DEFAULT_PARALLEL),
+            .unwrap_or(standard.max_parallel),
         max_state_bytes: of("max_state_bytes")
             .and_then(whole)
-            .unwrap_or(grammar::DEFAULT_STATE_BYTES),
+            .unwrap_or(standard.max_state_bytes),
     }
 }
 

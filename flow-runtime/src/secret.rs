@@ -143,6 +143,20 @@ pub fn concerns(text: &str) -> bool {
     text.contains([OPEN, CLOSE])
 }
 
+/// Whether a value may have placeholders in its texts.
+#[must_use]
+pub fn concerns_value(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => concerns(text),
+        Value::List(list) => list.0.iter().any(concerns_value),
+        Value::Map(map) => map
+            .0
+            .iter()
+            .any(|(key, value)| concerns(key) || concerns_value(value)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
+    }
+}
+
 /// The pieces of a text, in order.
 pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;

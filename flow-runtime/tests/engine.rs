@@ -338,11 +338,6 @@ fn the_time_of_a_run_stands_still_while_a_run_it_called_waits_for_somebody() {
         ..Start::default()
     };
     let effects = apply(1_000, Happening::Started(started));
-    let action = effects.iter().find_map(|effect| match effect {
-        Effect::Act(action) => Some(action.id),
-        _ => None,
-    });
-    let action = action.unwrap();
     let until = |effects: &[Effect]| {
         effects.iter().find_map(|effect| match effect {
             Effect::Sleep { until, .. } => Some(*until),
@@ -350,9 +345,9 @@ fn the_time_of_a_run_stands_still_while_a_run_it_called_waits_for_somebody() {
         })
     };
     assert_eq!(until(&effects), Some(11_000));
-    let effects = apply(3_000, Happening::Parked { action });
+    let effects = apply(3_000, Happening::Rested);
     assert!(matches!(effects[..], [Effect::Stop(_)]), "{effects:?}");
-    let effects = apply(1_000_000, Happening::Unparked { action });
+    let effects = apply(1_000_000, Happening::Continued);
     assert_eq!(until(&effects), Some(1_008_000));
 }
 
@@ -372,7 +367,7 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
         let kinds = events.into_iter().map(|event| event.kind);
         kinds.collect::<Vec<_>>()
     };
-    assert_eq!(kinds(), ["started", "parked"]);
+    assert_eq!(kinds(), ["started", "rested"]);
     let pending = host.pending(&waiting).unwrap();
     let (child, action) = pending.first().unwrap();
     assert!(matches!(action.what, Deed::Prompt { .. }));
@@ -385,7 +380,7 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
         host.drive(waiting.run).await.unwrap()
     });
     assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
-    assert_eq!(kinds(), ["started", "parked", "unparked", "completed"]);
+    assert_eq!(kinds(), ["started", "rested", "continued", "completed"]);
 }
 
 /// Works long enough for the clock to be looked at, in its first step and after an answer.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use flow_model::value::Whole;
-use flow_runtime::host::{Host, Report, ReportStatus, StartOptions};
+use flow_runtime::host::{Boxed, Host, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::{Listing, RunId, Status};
 use flow_runtime::run::{Action, Deed, Failure, FailureKind, Happening};
 use flow_runtime::value;
@@ -47,18 +47,31 @@ impl<W: Workflow> Run<W> {
     /// # Errors
     ///
     /// [`Error::Inputs`]; those of the host.
-    pub async fn start(inputs: W::Inputs, host: &Host) -> Result<Self, Error> {
+    pub fn start(inputs: W::Inputs, host: &Host) -> Boxed<'_, Result<Self, Error>> {
         let graph = W::graph();
-        let inputs = inputs.leave().map_err(|faults| Error::Inputs {
-            workflow: &graph.name,
-            faults,
-        })?;
-        let inputs = value::Value::from(&inputs);
-        let id = host
-            .start_compiled(graph, &inputs, StartOptions::default())
-            .await?;
-        host.drive_in_background(id);
-        Ok(Run::new(id, host))
+        // Looked at before anything waits, so that they need not be sent anywhere.
+        let inputs = inputs.leave();
+        Box::pin(async move {
+            let inputs = inputs.map_err(|faults| Error::Inputs {
+                workflow: &graph.name,
+                faults,
+            })?;
+            let inputs = value::Value::from(&inputs);
+            let options = StartOptions::default();
+            let id = host.start_compiled(graph, &inputs, options).await?;
+            host.drive_in_background(id);
+            Ok(Run::new(id, host))
+        })
+    }
+
+    /// Runs the workflow until it is over or waits for somebody.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::start`] and of [`Run::wait`].
+    pub fn complete(inputs: W::Inputs, host: &Host) -> Boxed<'_, Result<W::Output, Error>> {
+        let started = Self::start(inputs, host);
+        Box::pin(async move { started.await?.wait().await })
     }
 
     /// The run of an id, as it is: nothing is done with it.
@@ -86,13 +99,15 @@ impl<W: Workflow> Run<W> {
     /// # Errors
     ///
     /// Those of [`Run::find`] and of the host.
-    pub async fn resume(id: RunId, host: &Host) -> Result<Self, Error> {
-        let run = Run::find(id, host)?;
-        if run.status()? == Status::Failed {
-            host.record(id, Happening::Resumed).await?;
-        }
-        host.drive_in_background(id);
-        Ok(run)
+    pub fn resume(id: RunId, host: &Host) -> Boxed<'_, Result<Self, Error>> {
+        Box::pin(async move {
+            let run = Run::find(id, host)?;
+            if run.status()? == Status::Failed {
+                host.record(id, Happening::Resumed).await?;
+            }
+            host.drive_in_background(id);
+            Ok(run)
+        })
     }
 
     /// The runs of this workflow that are not over, newest first: what a program that was stopped

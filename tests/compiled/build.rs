@@ -54,8 +54,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         /// Every definition.
         pub static ALL: &[Case] = &[#cases];
     };
-    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("all.rs");
-    fs::write(out, format(&tokens))?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    fs::write(out.join("all.rs"), format(&tokens))?;
+    readme(&root, &out)
+}
+
+/// The program of the README with the definition of the README.
+fn readme(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let page = root.join("README.md");
+    println!("cargo::rerun-if-changed={}", page.display());
+    let page = fs::read_to_string(page)?;
+    let block = |start: &str| {
+        let text = page
+            .split(start)
+            .nth(1)
+            .and_then(|rest| rest.split("```").next());
+        text.ok_or_else(|| format!("the README has no `{start}`"))
+    };
+    let definition = out.join("release.yaml");
+    fs::write(
+        &definition,
+        block("```yaml\n# .flow/workflows/release.yaml\n")?,
+    )?;
+    let written = r#"workflow!("workflows/release.yaml")"#;
+    let meant = format!("workflow!(mod release = {:?})", definition);
+    let program = block("```rust\n")?;
+    if !program.contains(written) {
+        return Err(format!("the README's program does not say `{written}`").into());
+    }
+    fs::write(out.join("readme.rs"), program.replace(written, &meant))?;
     Ok(())
 }
 

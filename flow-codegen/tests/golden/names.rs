@@ -380,109 +380,44 @@ pub mod odd_names_of_things {
     /// A state has a method for each outcome it can have. It returns the state that follows, or nothing where the outcome is the end.
     #[allow(missing_docs, reason = "named after the states and outcomes they stand for")]
     pub mod at {
-        pub struct State;
-        impl State {
-            pub fn state(&self) -> super::State {
-                super::State::State
+        use ::flow::__private::states;
+        states! {
+            State {
+                success: None,
             }
-            pub fn success(self) -> None {
-                None
+            None {
+                success: Some,
             }
-        }
-        pub struct None;
-        impl None {
-            pub fn state(&self) -> super::State {
-                super::State::None
+            Some {
+                body: Success,
+                done: Done,
             }
-            pub fn success(self) -> Some {
-                Some
+            Success {
+                success: Outcome,
             }
-        }
-        pub struct Some;
-        impl Some {
-            pub fn state(&self) -> super::State {
-                super::State::Some
+            Outcome {
+                then: Edge,
+                otherwise: S3d,
             }
-            pub fn body(self) -> Success {
-                Success
+            Edge {
+                success: Some,
             }
-            pub fn done(self) -> Done {
-                Done
+            S3d {
+                success: Done,
             }
-        }
-        pub struct Success;
-        impl Success {
-            pub fn state(&self) -> super::State {
-                super::State::Success
+            Done {
+                success: V1_2,
+                failure: V1_2,
+                timeout: V1_2,
+                skip: V1_2,
             }
-            pub fn success(self) -> Outcome {
-                Outcome
+            V1_2 {
+                success: Self_,
             }
-        }
-        pub struct Outcome;
-        impl Outcome {
-            pub fn state(&self) -> super::State {
-                super::State::Outcome
+            Self_ {
+                success: (),
+                failure: (),
             }
-            pub fn then(self) -> Edge {
-                Edge
-            }
-            pub fn otherwise(self) -> S3d {
-                S3d
-            }
-        }
-        pub struct Edge;
-        impl Edge {
-            pub fn state(&self) -> super::State {
-                super::State::Edge
-            }
-            pub fn success(self) -> Some {
-                Some
-            }
-        }
-        pub struct S3d;
-        impl S3d {
-            pub fn state(&self) -> super::State {
-                super::State::S3d
-            }
-            pub fn success(self) -> Done {
-                Done
-            }
-        }
-        pub struct Done;
-        impl Done {
-            pub fn state(&self) -> super::State {
-                super::State::Done
-            }
-            pub fn success(self) -> V1_2 {
-                V1_2
-            }
-            pub fn failure(self) -> V1_2 {
-                V1_2
-            }
-            pub fn timeout(self) -> V1_2 {
-                V1_2
-            }
-            pub fn skip(self) -> V1_2 {
-                V1_2
-            }
-        }
-        pub struct V1_2;
-        impl V1_2 {
-            pub fn state(&self) -> super::State {
-                super::State::V1_2
-            }
-            pub fn success(self) -> Self_ {
-                Self_
-            }
-        }
-        pub struct Self_;
-        impl Self_ {
-            pub fn state(&self) -> super::State {
-                super::State::Self_
-            }
-            pub fn success(self) {}
-            pub fn failure(self) {}
         }
     }
     /// What happens when the workflow `odd:names-of-things` fails.
@@ -561,13 +496,11 @@ pub mod odd_names_of_things {
             reason = "named after the states and outcomes they stand for"
         )]
         pub mod at {
-            use super::State;
-            pub struct Report;
-            impl Report {
-                pub fn state(&self) -> State {
-                    State::Report
+            use ::flow::__private::states;
+            states! {
+                Report {
+                    success: (),
                 }
-                pub fn success(self) {}
             }
         }
     }
@@ -691,12 +624,11 @@ pub mod odd_names_of_things {
                 reason = "named after the states and outcomes they stand for"
             )]
             pub mod at {
-                pub struct State;
-                impl State {
-                    pub fn state(&self) -> super::State {
-                        super::State::State
+                use ::flow::__private::states;
+                states! {
+                    State {
+                        success: (),
                     }
-                    pub fn success(self) {}
                 }
             }
             /// What happens when the task `at` fails.
@@ -780,13 +712,11 @@ pub mod odd_names_of_things {
                     reason = "named after the states and outcomes they stand for"
                 )]
                 pub mod at {
-                    use super::State;
-                    pub struct Clean;
-                    impl Clean {
-                        pub fn state(&self) -> State {
-                            State::Clean
+                    use ::flow::__private::states;
+                    states! {
+                        Clean {
+                            success: (),
                         }
-                        pub fn success(self) {}
                     }
                 }
             }
@@ -795,17 +725,105 @@ pub mod odd_names_of_things {
     /// The checked definition.
     pub static GRAPH: Graph = {
         use self::graph::{*, build::*};
-        Graph {
-            name: text("odd:names-of-things"),
-            description: None,
-            version: None,
-            form: Form::Steps,
-            dialect: Dialect::Jinja,
-            inputs: Some(list(<Inputs as Record>::FIELDS)),
-            outputs: list(&[]),
-            arguments: list(&[]),
-            return_values: list(&[]),
-            state: list(const {
+        graph(
+                "odd:names-of-things",
+                Form::Steps,
+                Dialect::Jinja,
+                body(
+                    0,
+                    const {
+                        &[
+                            template(
+                                "state",
+                                20,
+                                "echo {{ inputs.type }} {{ inputs.self }} {{ inputs['dry-run'] }} {{ inputs['2fa'] }} {{ inputs.ratio }} {{ inputs.levels }} {{ inputs.server }} {{ inputs.anything }}",
+                                const { &[success(1)] },
+                            ),
+                            command("none", 21, "make", const { &[success(2)] }),
+                            node(
+                                "some",
+                                22,
+                                Kind::While {
+                                    test: jinja("state.n < 2"),
+                                    bound: Bound { times: 3, explicit: true },
+                                },
+                                const { &[again(3), done(7)] },
+                            ),
+                            node("success", 27, Kind::SetState, const { &[success(4)] })
+                                .parent(2)
+                                .writes(const {
+                                    &[
+                                        Write {
+                                            path: StatePath {
+                                                tier: Tier::Raw,
+                                                segments: list(const { &[fixed("n")] }),
+                                            },
+                                            operation: Operation::Increment,
+                                            value: Some(Template::Literal(Literal::Int(1))),
+                                        },
+                                    ]
+                                }),
+                            node(
+                                    "outcome",
+                                    28,
+                                    Kind::Condition {
+                                        test: jinja("state.n == 1"),
+                                    },
+                                    const { &[then(5), otherwise(6)] },
+                                )
+                                .parent(2),
+                            node(
+                                    "edge",
+                                    28,
+                                    Kind::Jump(Jump::Continue),
+                                    const { &[always(2)] },
+                                )
+                                .parent(4),
+                            node(
+                                    "3d",
+                                    28,
+                                    Kind::Jump(Jump::Break),
+                                    const { &[always(7)] },
+                                )
+                                .parent(4),
+                            command(
+                                    "done",
+                                    29,
+                                    "make",
+                                    const { &[success(8), failure(8), skip(8)] },
+                                )
+                                .when(jinja("state.n > 1")),
+                            node(
+                                "v1-2",
+                                30,
+                                Kind::FanOut(FanOut {
+                                    items: Template::Literal(
+                                        array(const { &[Literal::Int(1), Literal::Int(2)] }),
+                                    ),
+                                    task: 0,
+                                    runner: Runner::Host,
+                                    sequential: false,
+                                    max_parallel: Some(2),
+                                    on_child_error: OnChildError::Fail,
+                                    collect_to: None,
+                                    prompt: None,
+                                }),
+                                const { &[success(9)] },
+                            ),
+                            node(
+                                "self",
+                                31,
+                                Kind::Return {
+                                    value: Some(Template::Expression(jinja("state.n"))),
+                                },
+                                const { &[always(END)] },
+                            ),
+                        ]
+                    },
+                ),
+            )
+            .inputs(<Inputs as Record>::FIELDS)
+            .state(const {
                 &[
                     Initial {
                         tier: Tier::Raw,
@@ -814,11 +832,8 @@ pub mod odd_names_of_things {
                         value: Some(Template::Literal(Literal::Int(0))),
                     },
                 ]
-            }),
-            computed: list(&[]),
-            tools: list(&[]),
-            agents: list(&[]),
-            tasks: list(const {
+            })
+            .tasks(const {
                 &[
                     Task {
                         name: text("at"),
@@ -833,12 +848,10 @@ pub mod odd_names_of_things {
                             0,
                             const {
                                 &[
-                                    node(
+                                    template(
                                         "state",
                                         37,
-                                        Kind::Shell(
-                                            shell(Template::Text(jinja("echo {{ inputs.item }}"))),
-                                        ),
+                                        "echo {{ inputs.item }}",
                                         const { &[success(END)] },
                                     ),
                                 ]
@@ -850,10 +863,10 @@ pub mod odd_names_of_things {
                                 0,
                                 const {
                                     &[
-                                        node(
+                                        command(
                                             "clean",
                                             35,
-                                            Kind::Shell(shell(fixed("make clean"))),
+                                            "make clean",
                                             const { &[success(END)] },
                                         ),
                                     ]
@@ -862,142 +875,24 @@ pub mod odd_names_of_things {
                         }),
                     },
                 ]
-            }),
-            body: body(
-                0,
-                const {
-                    &[
-                        node(
-                            "state",
-                            20,
-                            Kind::Shell(
-                                shell(
-                                    Template::Text(
-                                        jinja(
-                                            "echo {{ inputs.type }} {{ inputs.self }} {{ inputs['dry-run'] }} {{ inputs['2fa'] }} {{ inputs.ratio }} {{ inputs.levels }} {{ inputs.server }} {{ inputs.anything }}",
-                                        ),
-                                    ),
-                                ),
-                            ),
-                            const { &[success(to(1))] },
-                        ),
-                        node(
-                            "none",
-                            21,
-                            Kind::Shell(shell(fixed("make"))),
-                            const { &[success(to(2))] },
-                        ),
-                        node(
-                            "some",
-                            22,
-                            Kind::While {
-                                test: jinja("state.n < 2"),
-                                bound: Bound { times: 3, explicit: true },
-                            },
-                            const { &[again(to(3)), done(to(7))] },
-                        ),
-                        node("success", 27, Kind::SetState, const { &[success(to(4))] })
-                            .parent(2)
-                            .writes(const {
-                                &[
-                                    Write {
-                                        path: StatePath {
-                                            tier: Tier::Raw,
-                                            segments: list(const { &[fixed("n")] }),
-                                        },
-                                        operation: Operation::Increment,
-                                        value: Some(Template::Literal(Literal::Int(1))),
-                                    },
-                                ]
-                            }),
-                        node(
-                                "outcome",
-                                28,
-                                Kind::Condition {
-                                    test: jinja("state.n == 1"),
-                                },
-                                const { &[then(to(5)), otherwise(to(6))] },
-                            )
-                            .parent(2),
-                        node(
-                                "edge",
-                                28,
-                                Kind::Jump(Jump::Continue),
-                                const { &[always(to(2))] },
-                            )
-                            .parent(4),
-                        node(
-                                "3d",
-                                28,
-                                Kind::Jump(Jump::Break),
-                                const { &[always(to(7))] },
-                            )
-                            .parent(4),
-                        node(
-                                "done",
-                                29,
-                                Kind::Shell(shell(fixed("make"))),
-                                const { &[success(to(8)), failure(to(8)), skip(to(8))] },
-                            )
-                            .when(jinja("state.n > 1")),
-                        node(
-                            "v1-2",
-                            30,
-                            Kind::FanOut(FanOut {
-                                items: Template::Literal(
-                                    array(const { &[Literal::Int(1), Literal::Int(2)] }),
-                                ),
-                                task: 0,
-                                runner: Runner::Host,
-                                sequential: false,
-                                max_parallel: Some(2),
-                                on_child_error: OnChildError::Fail,
-                                collect_to: None,
-                                prompt: None,
-                            }),
-                            const { &[success(to(9))] },
-                        ),
-                        node(
-                            "self",
-                            31,
-                            Kind::Return {
-                                value: Some(Template::Expression(jinja("state.n"))),
-                            },
-                            const { &[always(END)] },
-                        ),
-                    ]
-                },
-            ),
-            on_error: OnError {
+            })
+            .on_error(OnError {
                 action: ErrorAction::Fail,
                 collect_to: None,
                 body: body(
                     0,
                     const {
                         &[
-                            node(
+                            command(
                                 "report",
                                 40,
-                                Kind::Shell(shell(fixed("echo failed"))),
+                                "echo failed",
                                 const { &[success(END)] },
                             ),
                         ]
                     },
                 ),
-            },
-            on_resume: OnResume {
-                retry_failed_steps: true,
-                skip_completed_steps: true,
-                reset_error_counts: false,
-            },
-            limits: Limits {
-                max_steps: 10000,
-                timeout: None,
-                max_depth: 5,
-                max_parallel: 10,
-                max_state_bytes: 1048576,
-            },
-        }
+            })
     };
     with_runtime! {
         /// The workflow as the engine knows it.
@@ -1017,24 +912,24 @@ pub mod odd_names_of_things {
         /// # Errors
         ///
         /// Inputs that are not as declared; why there is no output.
-        pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
-            Run::start(inputs, host).await?.wait().await
+        pub fn run(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Output, Error>> {
+            Run::complete(inputs, host)
         }
         /// Starts a run in the background.
         ///
         /// # Errors
         ///
         /// Inputs that are not as declared; those of the host.
-        pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
-            Run::start(inputs, host).await
+        pub fn start(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+            Run::start(inputs, host)
         }
         /// Goes on with a run in the background; one that failed tries its failed step again.
         ///
         /// # Errors
         ///
         /// There is no such run of this workflow; those of the host.
-        pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
-            Run::resume(id, host).await
+        pub fn resume(id: RunId, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+            Run::resume(id, host)
         }
     }
 }

@@ -417,98 +417,151 @@ pub mod order {
     /// A state has a method for each outcome it can have. It returns the state that follows, or nothing where the outcome is the end.
     #[allow(missing_docs, reason = "named after the states and outcomes they stand for")]
     pub mod at {
-        use super::State;
-        pub struct Draft;
-        impl Draft {
-            pub fn state(&self) -> State {
-                State::Draft
+        use ::flow::__private::states;
+        states! {
+            Draft {
+                success: Cancelled,
+                failure: Cancelled,
+                timeout: Cancelled,
+                /// When `confirmed` is as given.
+                edge_0: Pay,
             }
-            pub fn success(self) -> Cancelled {
-                Cancelled
+            Pay {
+                success: Deliver,
+                failure: Cancelled,
+                timeout: Cancelled,
             }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
+            Deliver {
+                success: Deliver,
+                failure: Cancelled,
+                timeout: Cancelled,
+                /// The parcel was handed over.
+                edge_0: Delivered,
             }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
+            Delivered {
+                success: (),
             }
-            /// When `confirmed` is as given.
-            pub fn edge_0(self) -> Pay {
-                Pay
+            Cancelled {
+                success: (),
             }
-        }
-        pub struct Pay;
-        impl Pay {
-            pub fn state(&self) -> State {
-                State::Pay
-            }
-            pub fn success(self) -> Deliver {
-                Deliver
-            }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
-            }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
-            }
-        }
-        pub struct Deliver;
-        impl Deliver {
-            pub fn state(&self) -> State {
-                State::Deliver
-            }
-            pub fn success(self) -> Deliver {
-                Deliver
-            }
-            pub fn failure(self) -> Cancelled {
-                Cancelled
-            }
-            pub fn timeout(self) -> Cancelled {
-                Cancelled
-            }
-            /// The parcel was handed over.
-            pub fn edge_0(self) -> Delivered {
-                Delivered
-            }
-        }
-        pub struct Delivered;
-        impl Delivered {
-            pub fn state(&self) -> State {
-                State::Delivered
-            }
-            pub fn success(self) {}
-        }
-        pub struct Cancelled;
-        impl Cancelled {
-            pub fn state(&self) -> State {
-                State::Cancelled
-            }
-            pub fn success(self) {}
         }
     }
     /// The checked definition.
     pub static GRAPH: Graph = {
         use self::graph::{*, build::*};
-        Graph {
-            name: text("order"),
-            description: Some(text("Takes an order from draft to delivery.")),
-            version: Some(text("1.2.0")),
-            form: Form::States,
-            dialect: Dialect::Jinja,
-            inputs: Some(list(<Inputs as Record>::FIELDS)),
-            outputs: list(const {
+        graph(
+                "order",
+                Form::States,
+                Dialect::Jinja,
+                body(
+                    0,
+                    const {
+                        &[
+                            node(
+                                    "draft",
+                                    34,
+                                    Kind::Prompt(Prompt {
+                                        message: Template::Text(
+                                            jinja(
+                                                "Accept the order of {{ inputs.customer }}, {{ inputs.items | length }} items to {{ inputs.address.street }} ({{ inputs.options }})?",
+                                            ),
+                                        ),
+                                        kind: PromptKind::Confirm,
+                                        options: None,
+                                        validation: Validation::NONE,
+                                    }),
+                                    const {
+                                        &[
+                                            when(
+                                                Condition::FieldEquals(
+                                                    text("confirmed"),
+                                                    Template::Literal(Literal::Bool(true)),
+                                                ),
+                                                1,
+                                            ),
+                                            always(4),
+                                        ]
+                                    },
+                                )
+                                .description("Waits until somebody has looked at it."),
+                            declared(
+                                    "pay",
+                                    40,
+                                    0,
+                                    Template::Map(
+                                        list(const {
+                                            &[
+                                                (
+                                                    text("customer"),
+                                                    Template::Expression(jinja("inputs.customer")),
+                                                ),
+                                                (text("cents"), Template::Literal(Literal::Int(100))),
+                                            ]
+                                        }),
+                                    ),
+                                    const { &[timeout(4), success(2), failure(4)] },
+                                )
+                                .timeout(60.0)
+                                .writes(const {
+                                    &[set(const { &[fixed("payment")] }, None)]
+                                }),
+                            node(
+                                "deliver",
+                                47,
+                                Kind::Shell(
+                                    shell(
+                                            Template::Text(
+                                                jinja("deliver --express={{ inputs.express }}"),
+                                            ),
+                                        )
+                                        .env(const {
+                                            &[
+                                                (
+                                                    text("TOKEN"),
+                                                    Template::Expression(jinja("inputs.token | default('')")),
+                                                ),
+                                            ]
+                                        })
+                                        .output(OutputFormat::Text),
+                                ),
+                                const {
+                                    &[
+                                        judged("The parcel was handed over.", 3),
+                                        success(2),
+                                        failure(4),
+                                    ]
+                                },
+                            ),
+                            declared(
+                                "delivered",
+                                53,
+                                1,
+                                Template::Literal(object(&[])),
+                                const { &[success(END)] },
+                            ),
+                            declared(
+                                "cancelled",
+                                55,
+                                1,
+                                Template::Literal(object(&[])),
+                                const { &[success(END)] },
+                            ),
+                        ]
+                    },
+                ),
+            )
+            .description("Takes an order from draft to delivery.")
+            .version("1.2.0")
+            .inputs(<Inputs as Record>::FIELDS)
+            .outputs(const {
                 &[
                     Output {
                         field: field("receipt", Type::String).required(),
                         value: Template::Expression(jinja("state.payment.receipt")),
                     },
                 ]
-            }),
-            arguments: list(&[]),
-            return_values: list(&[]),
-            state: list(&[]),
-            computed: list(&[]),
-            tools: list(const {
+            })
+            .tools(const {
                 &[
                     ToolSignature {
                         name: text("charge"),
@@ -539,129 +592,7 @@ pub mod order {
                         idempotent: None,
                     },
                 ]
-            }),
-            agents: list(&[]),
-            tasks: list(&[]),
-            body: body(
-                0,
-                const {
-                    &[
-                        node(
-                                "draft",
-                                34,
-                                Kind::Prompt(Prompt {
-                                    message: Template::Text(
-                                        jinja(
-                                            "Accept the order of {{ inputs.customer }}, {{ inputs.items | length }} items to {{ inputs.address.street }} ({{ inputs.options }})?",
-                                        ),
-                                    ),
-                                    kind: PromptKind::Confirm,
-                                    options: None,
-                                    validation: Validation::NONE,
-                                }),
-                                const {
-                                    &[
-                                        when(
-                                            Condition::FieldEquals(
-                                                text("confirmed"),
-                                                Template::Literal(Literal::Bool(true)),
-                                            ),
-                                            to(1),
-                                        ),
-                                        always(to(4)),
-                                    ]
-                                },
-                            )
-                            .description("Waits until somebody has looked at it."),
-                        node(
-                                "pay",
-                                40,
-                                Kind::Tool {
-                                    tool: ToolRef::Declared(0),
-                                    parameters: Template::Map(
-                                        list(const {
-                                            &[
-                                                (
-                                                    text("customer"),
-                                                    Template::Expression(jinja("inputs.customer")),
-                                                ),
-                                                (text("cents"), Template::Literal(Literal::Int(100))),
-                                            ]
-                                        }),
-                                    ),
-                                },
-                                const { &[timeout(to(4)), success(to(2)), failure(to(4))] },
-                            )
-                            .timeout(60.0)
-                            .writes(const {
-                                &[set(const { &[fixed("payment")] }, None)]
-                            }),
-                        node(
-                            "deliver",
-                            47,
-                            Kind::Shell(
-                                shell(
-                                        Template::Text(
-                                            jinja("deliver --express={{ inputs.express }}"),
-                                        ),
-                                    )
-                                    .env(const {
-                                        &[
-                                            (
-                                                text("TOKEN"),
-                                                Template::Expression(jinja("inputs.token | default('')")),
-                                            ),
-                                        ]
-                                    })
-                                    .output(OutputFormat::Text),
-                            ),
-                            const {
-                                &[
-                                    judged("The parcel was handed over.", to(3)),
-                                    success(to(2)),
-                                    failure(to(4)),
-                                ]
-                            },
-                        ),
-                        node(
-                            "delivered",
-                            53,
-                            Kind::Tool {
-                                tool: ToolRef::Declared(1),
-                                parameters: Template::Literal(object(&[])),
-                            },
-                            const { &[success(END)] },
-                        ),
-                        node(
-                            "cancelled",
-                            55,
-                            Kind::Tool {
-                                tool: ToolRef::Declared(1),
-                                parameters: Template::Literal(object(&[])),
-                            },
-                            const { &[success(END)] },
-                        ),
-                    ]
-                },
-            ),
-            on_error: OnError {
-                action: ErrorAction::Fail,
-                collect_to: None,
-                body: Body::EMPTY,
-            },
-            on_resume: OnResume {
-                retry_failed_steps: true,
-                skip_completed_steps: true,
-                reset_error_counts: false,
-            },
-            limits: Limits {
-                max_steps: 100,
-                timeout: None,
-                max_depth: 5,
-                max_parallel: 10,
-                max_state_bytes: 1048576,
-            },
-        }
+            })
     };
     with_runtime! {
         /// The workflow as the engine knows it.
@@ -681,24 +612,24 @@ pub mod order {
         /// # Errors
         ///
         /// Inputs that are not as declared; why there is no output.
-        pub async fn run(inputs: Inputs, host: &Host) -> Result<Output, Error> {
-            Run::start(inputs, host).await?.wait().await
+        pub fn run(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Output, Error>> {
+            Run::complete(inputs, host)
         }
         /// Starts a run in the background.
         ///
         /// # Errors
         ///
         /// Inputs that are not as declared; those of the host.
-        pub async fn start(inputs: Inputs, host: &Host) -> Result<Run, Error> {
-            Run::start(inputs, host).await
+        pub fn start(inputs: Inputs, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+            Run::start(inputs, host)
         }
         /// Goes on with a run in the background; one that failed tries its failed step again.
         ///
         /// # Errors
         ///
         /// There is no such run of this workflow; those of the host.
-        pub async fn resume(id: RunId, host: &Host) -> Result<Run, Error> {
-            Run::resume(id, host).await
+        pub fn resume(id: RunId, host: &Host) -> Boxed<'_, Result<Run, Error>> {
+            Run::resume(id, host)
         }
         /// The tools of the definition as a host calls them, for `Host::with_tools`.
         pub fn tools<T: Tools + Send + Sync + 'static>(with: T) -> Typed<T> {

@@ -2,11 +2,11 @@
 //! tests, examples.
 //!
 //! ```
-//! use flow_model::graph::{Edge, Kind, Node};
-//! use flow_model::graph::build::{END, fixed, node, shell, success};
+//! use flow_model::graph::{Edge, Node};
+//! use flow_model::graph::build::{END, command, success};
 //!
 //! const EDGES: &[Edge] = &[success(END)];
-//! static BUILD: Node = node("build", 3, Kind::Shell(shell(fixed("make"))), EDGES);
+//! static BUILD: Node = command("build", 3, "make", EDGES);
 //! assert_eq!(BUILD.id, "build");
 //! ```
 
@@ -14,9 +14,10 @@ use std::borrow::Cow;
 use std::mem::{forget, replace};
 
 use super::{
-    Body, By, Condition, Dialect, Edge, Expression, Field, Guard, Kind, List, Literal, Node,
-    Operation, OutputFormat, Retry, Shell, StatePath, Target, Template, Text, Tier, Type,
-    Validation, Write,
+    Agent, Body, By, Computed, Condition, Dialect, Edge, Expression, Field, Form, Graph, Guard,
+    Initial, Kind, Limits, List, Literal, Node, OnError, OnResume, Operation, Output, OutputFormat,
+    Retry, Shell, StatePath, Target, Task, Template, Text, Tier, ToolRef, ToolSignature, Type,
+    Validation, Variable, Write,
 };
 
 /// A text of the program.
@@ -35,6 +36,31 @@ pub const fn some(text: &'static str) -> Option<Text> {
 #[must_use]
 pub const fn list<T: Clone>(items: &'static [T]) -> List<T> {
     Cow::Borrowed(items)
+}
+
+/// A workflow with nothing but a body, and what the language has as defaults for the rest.
+#[must_use]
+pub const fn graph(name: &'static str, form: Form, dialect: Dialect, body: Body) -> Graph {
+    Graph {
+        name: text(name),
+        description: None,
+        version: None,
+        form,
+        dialect,
+        inputs: None,
+        outputs: list(&[]),
+        arguments: list(&[]),
+        return_values: list(&[]),
+        state: list(&[]),
+        computed: list(&[]),
+        tools: list(&[]),
+        agents: list(&[]),
+        tasks: list(&[]),
+        body,
+        on_error: OnError::FAIL,
+        on_resume: OnResume::DEFAULT,
+        limits: Limits::of(form),
+    }
 }
 
 /// A body that starts at a node.
@@ -88,13 +114,14 @@ pub const fn js(source: &'static str) -> Expression {
     }
 }
 
-/// The end of a body.
-pub const END: Target = Target::Complete;
+/// The end of a body, where edges lead that lead to no node. No body has so many nodes.
+pub const END: u16 = u16::MAX;
 
-/// A node of the same body.
-#[must_use]
-pub const fn to(node: u16) -> Target {
-    Target::Node(node)
+const fn to(node: u16) -> Target {
+    match node {
+        END => Target::Complete,
+        node => Target::Node(node),
+    }
 }
 
 macro_rules! edges {
@@ -102,8 +129,8 @@ macro_rules! edges {
         $(
             $(#[doc = $doc])+
             #[must_use]
-            pub const fn $name(to: Target) -> Edge {
-                Edge { guard: Guard::$guard, to }
+            pub const fn $name(node: u16) -> Edge {
+                Edge { guard: Guard::$guard, to: to(node) }
             }
         )+
     };
@@ -134,19 +161,19 @@ edges! {
 
 /// Taken when a condition over the result holds.
 #[must_use]
-pub const fn when(condition: Condition, to: Target) -> Edge {
+pub const fn when(condition: Condition, node: u16) -> Edge {
     Edge {
         guard: Guard::When(condition),
-        to,
+        to: to(node),
     }
 }
 
 /// Taken when a person or agent says that the description holds.
 #[must_use]
-pub const fn judged(description: &'static str, to: Target) -> Edge {
+pub const fn judged(description: &'static str, node: u16) -> Edge {
     Edge {
         guard: Guard::Judged(text(description)),
-        to,
+        to: to(node),
     }
 }
 
@@ -168,6 +195,55 @@ pub const fn node(id: &'static str, line: u32, kind: Kind, edges: &'static [Edge
         error_writes: list(&[]),
         edges: list(edges),
     }
+}
+
+/// A node that runs a command without values in it, and keeps its whole result.
+#[must_use]
+pub const fn command(
+    id: &'static str,
+    line: u32,
+    command: &'static str,
+    edges: &'static [Edge],
+) -> Node {
+    node(id, line, Kind::Shell(shell(fixed(command))), edges)
+}
+
+/// A node that runs a command with values in it, in Jinja, and keeps its whole result.
+#[must_use]
+pub const fn template(
+    id: &'static str,
+    line: u32,
+    command: &'static str,
+    edges: &'static [Edge],
+) -> Node {
+    let command = Template::Text(jinja(command));
+    node(id, line, Kind::Shell(shell(command)), edges)
+}
+
+/// A node that calls a tool of flow itself.
+#[must_use]
+pub const fn builtin(
+    id: &'static str,
+    line: u32,
+    tool: &'static str,
+    parameters: Template,
+    edges: &'static [Edge],
+) -> Node {
+    let tool = ToolRef::Builtin(text(tool));
+    node(id, line, Kind::Tool { tool, parameters }, edges)
+}
+
+/// A node that calls a declared tool.
+#[must_use]
+pub const fn declared(
+    id: &'static str,
+    line: u32,
+    tool: u16,
+    parameters: Template,
+    edges: &'static [Edge],
+) -> Node {
+    let tool = ToolRef::Declared(tool);
+    node(id, line, Kind::Tool { tool, parameters }, edges)
 }
 
 /// A command whose whole result is kept, run by the host.
@@ -230,6 +306,37 @@ macro_rules! setters {
             )+
         }
     };
+}
+
+setters! { Graph:
+    /// With a description.
+    description(value: &'static str) = some(value);
+    /// With a version.
+    version(value: &'static str) = some(value);
+    /// With typed inputs.
+    inputs(value: &'static [Field]) = Some(list(value));
+    /// With outputs.
+    outputs(value: &'static [Output]) = list(value);
+    /// With environment variables before the run.
+    arguments(value: &'static [Variable]) = list(value);
+    /// With environment variables after the run.
+    return_values(value: &'static [Variable]) = list(value);
+    /// With initial state.
+    state(value: &'static [Initial]) = list(value);
+    /// With derived state.
+    computed(value: &'static [Computed]) = list(value);
+    /// With tools of the host.
+    tools(value: &'static [ToolSignature]) = list(value);
+    /// With agents.
+    agents(value: &'static [Agent]) = list(value);
+    /// With tasks.
+    tasks(value: &'static [Task]) = list(value);
+    /// With what happens on failure.
+    on_error(value: OnError) = value;
+    /// With what happens on resume.
+    on_resume(value: OnResume) = value;
+    /// With bounds.
+    limits(value: Limits) = value;
 }
 
 setters! { Node:

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use table::Table;
 
 pub use crate::expression::Dialect;
+use crate::grammar;
 pub use dependencies::Dependencies;
 
 /// Text that is either part of the program or owned.
@@ -564,6 +565,18 @@ pub struct Shell {
     pub reason: Option<Template>,
 }
 
+impl Shell {
+    /// Whether it is nothing but a command.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.env.is_empty()
+            && self.working_directory.is_none()
+            && self.output == OutputFormat::Result
+            && self.by == By::Host
+            && self.reason.is_none()
+    }
+}
+
 /// Who runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -981,6 +994,15 @@ pub struct OnError {
     pub body: Body,
 }
 
+impl OnError {
+    /// The run fails.
+    pub const FAIL: OnError = OnError {
+        action: ErrorAction::Fail,
+        collect_to: None,
+        body: Body::EMPTY,
+    };
+}
+
 /// What becomes of a run whose step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -1006,6 +1028,15 @@ pub struct OnResume {
     pub reset_error_counts: bool,
 }
 
+impl OnResume {
+    /// What a definition that does not say has.
+    pub const DEFAULT: OnResume = OnResume {
+        retry_failed_steps: true,
+        skip_completed_steps: true,
+        reset_error_counts: false,
+    };
+}
+
 /// Bounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
@@ -1019,4 +1050,21 @@ pub struct Limits {
     pub max_parallel: u32,
     /// Bytes of state.
     pub max_state_bytes: u64,
+}
+
+impl Limits {
+    /// What a definition that does not say has, in its form.
+    #[must_use]
+    pub const fn of(form: Form) -> Limits {
+        Limits {
+            max_steps: match form {
+                Form::States => grammar::DEFAULT_MAX_STATES,
+                Form::Steps => grammar::DEFAULT_MAX_STEPS,
+            },
+            timeout: None,
+            max_depth: grammar::MAX_CALL_DEPTH,
+            max_parallel: grammar::DEFAULT_PARALLEL,
+            max_state_bytes: grammar::DEFAULT_STATE_BYTES,
+        }
+    }
 }

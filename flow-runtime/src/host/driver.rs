@@ -45,6 +45,8 @@ pub(super) struct Driver {
     pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
     unseen: Vec<Effect>,
+    /// It has called others from here.
+    pub(super) has_called: bool,
     /// What the clock decided at the start of the run, and nobody has recorded yet.
     late: Vec<u64>,
     /// Where its commands run.
@@ -54,6 +56,10 @@ pub(super) struct Driver {
 }
 
 /// What a driver does next.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 enum Turn {
     Message(Option<Message>),
     /// Somebody else may have written to the run.
@@ -63,6 +69,10 @@ enum Turn {
 }
 
 /// What came of something under way.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 pub(super) enum Message {
     Happened(Happening),
     /// Nobody is there to answer this.
@@ -118,6 +128,7 @@ impl Driver {
             tasks: HashMap::new(),
             parked: HashSet::new(),
             unseen,
+            has_called: false,
             late,
             directory,
             happened,
@@ -156,31 +167,6 @@ impl Driver {
         }
     }
 
-    /// Whether the clock of `limits.timeout` has to be told that an action waits for somebody; of
-    /// prompts and delegates it knows.
-    fn is_clock_to_stop(&self, action: ActionId) -> bool {
-        let is_limited = self.run.program().graph().limits.timeout.is_some();
-        is_limited
-            && self.run.pending().iter().any(|effect| match effect {
-                Effect::Act(pending) if pending.id == action => matches!(
-                    pending.what,
-                    Deed::Call { .. } | Deed::Shell { .. } | Deed::Tool { .. }
-                ),
-                _ => false,
-            })
-    }
-
-    /// What waited for somebody is tried again here, and the clock goes on.
-    async fn unpark(&mut self) -> Result<(), Error> {
-        let parked = self.run.data().map(|data| data.parked.clone());
-        for action in parked.unwrap_or_default() {
-            let effects = self.append(Happening::Unparked { action }).await?;
-            // The clock is taken over with everything else.
-            drop(effects);
-        }
-        Ok(())
-    }
-
     /// Begins what the run wants and nobody here does.
     pub(super) fn begin_missing(&mut self) {
         for effect in self.run.taken_over(now()) {
@@ -213,7 +199,7 @@ impl Driver {
             let evaluations = std::mem::take(&mut self.late);
             self.append(Happening::Late { evaluations }).await?;
         }
-        self.unpark().await?;
+        self.wake().await?;
         self.take_over();
         let mut look = look();
         loop {
@@ -244,6 +230,30 @@ impl Driver {
         }
     }
 
+    /// The time in which nobody drove the run is not the run's.
+    async fn wake(&mut self) -> Result<(), Error> {
+        let is_fresh = self.host.fresh().contains(&self.id);
+        loop {
+            let clock = self.run.data().map(|data| (data.resting, data.limit));
+            let appended = match clock {
+                Some((false, Some(_))) if !is_fresh => {
+                    self.append_at(self.last_at, Happening::Rested).await
+                }
+                Some((true, _)) => match self.append(Happening::Continued).await {
+                    // What it wants is wanted of whoever takes the run over, which follows.
+                    Ok(_) => return Ok(()),
+                    Err(error) => Err(error),
+                },
+                _ => return Ok(()),
+            };
+            match appended {
+                Ok(_) => {}
+                Err(Error::Journal(journal::Error::Fenced { .. })) => self.read_on(|_, _| {})?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// What has come of something under way. Nothing is lost when this is not waited for.
     pub(super) async fn next(&mut self) -> Option<Message> {
         self.inbox.recv().await
@@ -258,9 +268,6 @@ impl Driver {
                 // Somebody else may have answered it meanwhile.
                 if self.run.action(action).is_some() {
                     self.parked.insert(action);
-                    if self.is_clock_to_stop(action) {
-                        self.happen(Happening::Parked { action }).await?;
-                    }
                 }
                 Ok(())
             }
@@ -302,9 +309,17 @@ impl Driver {
         if let Happening::Woke { timer } = &happening {
             self.tasks.remove(timer);
         }
+        let has_called = self.has_called;
         match self.append(happening.clone()).await {
             Ok(effects) => {
+                let stops = |effect: &Effect| matches!(effect, Effect::Stop(_));
+                let is_late = matches!(happening, Happening::TimedOut { .. });
+                let forgets = has_called && (is_late || effects.iter().any(stops));
                 effects.into_iter().for_each(|effect| self.act(effect));
+                if forgets {
+                    let host = self.host.clone();
+                    host.end_forgotten(self.id, &self.run).await?;
+                }
                 Ok(())
             }
             Err(Error::Journal(journal::Error::Fenced { .. })) => {
@@ -320,7 +335,10 @@ impl Driver {
 
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
-        let at = now().max(self.last_at);
+        self.append_at(now().max(self.last_at), what).await
+    }
+
+    async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let longest = self.host.inner.options.expression_time;
@@ -547,6 +565,7 @@ impl Driver {
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
         self.parked.remove(&id);
+        self.has_called |= matches!(action.what, Deed::Call { .. });
         let directory = Arc::clone(&self.directory);
         let agent_driven = self.run.is_agent_driven();
         self.tasks.insert(

@@ -399,8 +399,12 @@ impl Host {
             self.journal().forget_process(run, &orphan.action).await?;
         }
         let mut driver = Driver::open(self.clone(), run)?;
+        self.end_forgotten(run, &driver.run).await?;
         let report = driver.drive().await;
         driver.stop_all().await;
+        if driver.has_called {
+            self.end_forgotten(run, &driver.run).await?;
+        }
         // A failed run may be tried again.
         let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
         self.inner.vault.forget(&run.to_string(), is_over);
@@ -599,8 +603,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
-        Happening::Parked { .. } => "parked",
-        Happening::Unparked { .. } => "unparked",
+        Happening::Rested => "rested",
         Happening::Late { .. } => "late",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",

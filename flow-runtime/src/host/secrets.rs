@@ -404,8 +404,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         },
         other @ (Happening::Woke { .. }
         | Happening::Continued
-        | Happening::Parked { .. }
-        | Happening::Unparked { .. }
+        | Happening::Rested
         | Happening::Late { .. }
         | Happening::Taken { .. }
         | Happening::Resumed) => other,

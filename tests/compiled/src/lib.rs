@@ -70,3 +70,9 @@ macro_rules! machine {
 pub(crate) use machine;
 
 include!(concat!(env!("OUT_DIR"), "/all.rs"));
+
+#[cfg(test)]
+#[allow(dead_code, missing_docs, reason = "it is the program of a page")]
+mod readme {
+    include!(concat!(env!("OUT_DIR"), "/readme.rs"));
+}

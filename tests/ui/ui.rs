@@ -2,5 +2,5 @@
 
 #[test]
 fn faulty_definitions_and_illegal_uses_do_not_compile() {
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+    trybuild::TestCases::new().compile_fail("cases/*.rs");
 }
