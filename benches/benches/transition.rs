@@ -70,11 +70,11 @@ fn interpreted(bencher: Bencher<'_, '_>, order: Order) {
     use flow::Outcome;
     use flow::graph::Target;
     let events = events(order, [|| Outcome::Success, || Outcome::Failure, || Outcome::Timeout]);
-    let nodes = &ring::GRAPH.body.nodes;
+    let table = flow::graph::Table::of(&ring::GRAPH.body);
     bencher.counter(ItemsCount::new(EVENTS)).bench_local(|| {
         let mut state = 0u16;
         for &event in black_box(&events) {
-            if let Some(Target::Node(next)) = nodes[usize::from(state)].next(event) {
+            if let Some(Target::Node(next)) = table.next(state, event) {
                 state = next;
             }
             black_box(&state);

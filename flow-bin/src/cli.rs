@@ -156,6 +156,10 @@ pub(crate) struct Driving {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
+    /// Say what is done for each step; twice: everything. FLOW_LOG=info or debug does the same
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
     /// A JSON or YAML file with answers to prompts, by step
     #[arg(long, value_name = "FILE")]
     pub(crate) answers: Option<PathBuf>,

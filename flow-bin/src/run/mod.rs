@@ -1,5 +1,6 @@
 //! `flow run`: runs a workflow.
 
+mod detail;
 mod hidden;
 mod inputs;
 mod person;
@@ -14,7 +15,7 @@ use anyhow::Result;
 use flow_model::Compiled;
 use flow_model::diagnostic::{self, Severity};
 use flow_model::graph::Graph;
-use flow_runtime::host::{Answers, ReportStatus, StartOptions};
+use flow_runtime::host::{Answers, ReportStatus, StartOptions, Watch};
 use flow_runtime::library::Library;
 
 use crate::cli::{Driving, RunArguments, RunFormat};
@@ -125,7 +126,13 @@ pub(crate) fn engine(
         driving.quiet,
         Arc::clone(&screen),
     );
-    let watch: Arc<Screen> = Arc::clone(&screen);
+    let watch: Arc<dyn Watch> = match detail::Level::asked(driving.verbose) {
+        None => Arc::clone(&screen) as _,
+        Some(level) => Arc::new(detail::Details {
+            screen: Arc::clone(&screen),
+            level,
+        }),
+    };
     let engine = Engine::new(library, Arc::new(person), watch)?;
     Ok((engine, screen))
 }

@@ -363,6 +363,19 @@ steps:
 }
 
 #[test]
+fn what_is_done_is_told_when_it_is_asked_for() {
+    let place = Place::with(&[("greet.yaml", GREET)]);
+    let quiet = place.run(&["run", "greet.yaml", "Ada", "2"]);
+    assert!(!quiet.stderr.contains("$ "), "{}", quiet.stderr);
+    let told = place.run(&["run", "greet.yaml", "Ada", "2", "-v"]);
+    assert!(told.stderr.contains("greet: $ "), "{}", told.stderr);
+    assert_eq!(told.stdout, quiet.stdout);
+    let mut command = place.command(&["run", "greet.yaml", "Ada", "2"]);
+    let told = super::Ran::from(command.env("FLOW_LOG", "debug").output().unwrap());
+    assert!(told.stderr.contains("Entered"), "{}", told.stderr);
+}
+
+#[test]
 fn a_value_reaches_a_command_as_it_is_in_both_dialects_and_in_every_place() {
     let hostile = "$(touch pwned) `touch pwned` \"; touch pwned; ' \\ $HOME *\n\tEOF é";
     let places = r#"printf '%s|' {{ inputs.v }} "{{ inputs.v }}" '{{ inputs.v }}' "$(printf '%s' "{{ inputs.v }}")"

@@ -7,10 +7,13 @@
 pub mod build;
 mod dependencies;
 mod literal;
+mod table;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+
+pub use table::Table;
 
 pub use crate::expression::Dialect;
 use crate::grammar;

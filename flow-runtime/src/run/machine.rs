@@ -11,6 +11,7 @@ use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
 use super::observe::Observer;
 use super::pattern::Patterns;
+use super::table::Tables;
 use super::time::after;
 use super::track::Tracks;
 use super::view::{Evaluator, View};
@@ -25,6 +26,7 @@ pub(super) struct Machine<'r> {
     pub(super) dependents: &'r Dependents,
     pub(super) evaluator: &'r dyn Evaluator,
     pub(super) patterns: &'r Patterns,
+    pub(super) tables: &'r Tables,
     pub(super) tracks: Tracks,
     pub(super) data: &'r mut Data,
     pub(super) effects: Vec<Effect>,
@@ -210,7 +212,7 @@ impl<'r> Machine<'r> {
         {
             match self.test(id, node, when, Extras::default()) {
                 Ok(true) => {}
-                Ok(false) => return self.skip(id, node),
+                Ok(false) => return self.skip(id, index, node),
                 Err(failure) => return self.failed(id, index, failure, Value::Null),
             }
         }
@@ -220,8 +222,9 @@ impl<'r> Machine<'r> {
         }
     }
 
-    pub(super) fn skip(&mut self, id: FrameId, node: &'r Node) -> Next {
-        let to = node.next(Outcome::Skip).unwrap_or(Target::Complete);
+    pub(super) fn skip(&mut self, id: FrameId, index: u16, node: &'r Node) -> Next {
+        let to = self.next(id, index, Outcome::Skip);
+        let to = to.unwrap_or(Target::Complete);
         self.left(id, node, Ending::Skipped, to);
         Next::Go(to)
     }
@@ -253,15 +256,20 @@ impl<'r> Machine<'r> {
         match &node.kind {
             Kind::Condition { test } => {
                 let holds = self.test(id, node, test, Extras::default())?;
-                Ok(self.take(id, node, if holds { Outcome::Then } else { Outcome::Else }))
+                Ok(self.take(
+                    id,
+                    index,
+                    node,
+                    if holds { Outcome::Then } else { Outcome::Else },
+                ))
             }
             Kind::While { test, bound } => {
                 let count = self.iteration(id, index, None);
                 if count >= u64::from(bound.times) {
-                    return self.bound_reached(id, node, bound.explicit, bound.times);
+                    return self.bound_reached(id, index, node, bound.explicit, bound.times);
                 }
                 let holds = self.test(id, node, test, Extras::default())?;
-                Ok(self.iterate(id, node, holds))
+                Ok(self.iterate(id, index, node, holds))
             }
             Kind::Loop { items } => {
                 let fresh = self.current_loop(id, index).is_none();
@@ -278,9 +286,11 @@ impl<'r> Machine<'r> {
                         .and_then(Value::as_list)
                         .map(<[Value]>::len)
                 });
-                Ok(self.iterate(id, node, at < length.unwrap_or(0) as u64))
+                Ok(self.iterate(id, index, node, at < length.unwrap_or(0) as u64))
             }
-            Kind::Jump(Jump::Break | Jump::Continue) => Ok(self.take(id, node, Outcome::Success)),
+            Kind::Jump(Jump::Break | Jump::Continue) => {
+                Ok(self.take(id, index, node, Outcome::Success))
+            }
             Kind::Goto { bound } => {
                 let frame = self.data.frames.get_mut(&id);
                 let Some(count) = frame.map(|frame| frame.jumps.entry(index).or_insert(0)) else {
@@ -288,7 +298,12 @@ impl<'r> Machine<'r> {
                 };
                 let jumps = *count < bound.times;
                 *count += u32::from(jumps);
-                Ok(self.take(id, node, if jumps { Outcome::Body } else { Outcome::Done }))
+                Ok(self.take(
+                    id,
+                    index,
+                    node,
+                    if jumps { Outcome::Body } else { Outcome::Done },
+                ))
             }
             Kind::Return { value } => {
                 let value = match value {
@@ -338,9 +353,21 @@ impl<'r> Machine<'r> {
         }
     }
 
+    /// Where an outcome leads that needs no result.
+    fn next(&self, id: FrameId, index: u16, outcome: Outcome) -> Option<Target> {
+        let body = self.data.frames.get(&id)?.body;
+        self.tables.of(body)?.next(index, outcome)
+    }
+
     /// Follows the edge of an outcome that needs no result.
-    pub(super) fn take(&mut self, id: FrameId, node: &'r Node, outcome: Outcome) -> Next {
-        let Some(to) = node.next(outcome) else {
+    pub(super) fn take(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        outcome: Outcome,
+    ) -> Next {
+        let Some(to) = self.next(id, index, outcome) else {
             let message = format!("`{}` leads nowhere", node.id);
             let failure = Failure::new(FailureKind::NoTransition, message).at(&node.id);
             return self.fail_frame(id, failure);
@@ -376,9 +403,15 @@ impl<'r> Machine<'r> {
     }
 
     /// Into the loop's body, or past the loop.
-    pub(super) fn iterate(&mut self, id: FrameId, node: &'r Node, goes_on: bool) -> Next {
+    pub(super) fn iterate(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        goes_on: bool,
+    ) -> Next {
         if goes_on {
-            return match node.next(Outcome::Body) {
+            return match self.next(id, index, Outcome::Body) {
                 Some(to) => Next::Go(to),
                 None => Next::Over,
             };
@@ -386,18 +419,19 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.loops.pop();
         }
-        self.take(id, node, Outcome::Done)
+        self.take(id, index, node, Outcome::Done)
     }
 
     pub(super) fn bound_reached(
         &mut self,
         id: FrameId,
+        index: u16,
         node: &'r Node,
         explicit: bool,
         times: u32,
     ) -> Result<Next, Failure> {
         if explicit {
-            return Ok(self.iterate(id, node, false));
+            return Ok(self.iterate(id, index, node, false));
         }
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.loops.pop();

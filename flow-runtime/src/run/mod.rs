@@ -22,6 +22,7 @@ mod pattern;
 mod returns;
 mod settle;
 pub mod state;
+mod table;
 pub mod time;
 mod track;
 mod view;
@@ -46,6 +47,7 @@ pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
 use pattern::Patterns;
 use state::{Change, parse_path};
+use table::Tables;
 use track::Tracks;
 pub use view::{Evaluator, Field, View};
 
@@ -56,6 +58,7 @@ pub struct Program {
     graph: Cow<'static, Graph>,
     dependents: Dependents,
     patterns: Patterns,
+    tables: Tables,
     tracks: Tracks,
     evaluator: Box<dyn Evaluator>,
 }
@@ -67,6 +70,7 @@ impl Program {
         Program {
             dependents: Dependents::of(&graph),
             patterns: Patterns::default(),
+            tables: Tables::new(&graph),
             tracks: Tracks::of(&graph),
             graph,
             evaluator,
@@ -467,6 +471,7 @@ impl Run {
             dependents: &program.dependents,
             evaluator: program.evaluator.as_ref(),
             patterns: &program.patterns,
+            tables: &program.tables,
             tracks: program.tracks,
             data,
             effects: Vec::new(),

@@ -1,0 +1,117 @@
+//! Where every outcome of every node leads, by number.
+
+use super::{Body, Outcome, Target};
+
+/// Outcomes that have a column; [`Outcome::Edge`] is looked up in its node.
+const COLUMNS: usize = 8;
+/// No edge holds.
+const NONE: u16 = u16::MAX;
+/// The edge leads to the end.
+const COMPLETE: u16 = u16::MAX - 1;
+
+/// The edges of a body that depend on the outcome alone, so that a transition is one look-up by two
+/// numbers.
+///
+/// ```
+/// use flow_model::graph::{Body, Outcome, Table};
+///
+/// let table = Table::of(&Body::EMPTY);
+/// assert_eq!(table.next(0, Outcome::Success), None);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    targets: Box<[u16]>,
+}
+
+const ALL: [Outcome; COLUMNS] = [
+    Outcome::Success,
+    Outcome::Failure,
+    Outcome::Timeout,
+    Outcome::Skip,
+    Outcome::Then,
+    Outcome::Else,
+    Outcome::Body,
+    Outcome::Done,
+];
+
+const fn column(outcome: Outcome) -> Option<usize> {
+    Some(match outcome {
+        Outcome::Success => 0,
+        Outcome::Failure => 1,
+        Outcome::Timeout => 2,
+        Outcome::Skip => 3,
+        Outcome::Then => 4,
+        Outcome::Else => 5,
+        Outcome::Body => 6,
+        Outcome::Done => 7,
+        Outcome::Edge(_) => return None,
+    })
+}
+
+impl Table {
+    /// The table of a body.
+    #[must_use]
+    pub fn of(body: &Body) -> Self {
+        let rows = body.nodes.iter().flat_map(|node| {
+            ALL.map(|outcome| match node.next(outcome) {
+                None => NONE,
+                Some(Target::Complete) => COMPLETE,
+                Some(Target::Node(to)) => to,
+            })
+        });
+        Table {
+            targets: rows.collect(),
+        }
+    }
+
+    /// Where an outcome of a node leads, as [`super::Node::next`] says; nowhere for
+    /// [`Outcome::Edge`].
+    #[must_use]
+    #[inline]
+    pub fn next(&self, node: u16, outcome: Outcome) -> Option<Target> {
+        let column = column(outcome)?;
+        match *self.targets.get(usize::from(node) * COLUMNS + column)? {
+            NONE => None,
+            COMPLETE => Some(Target::Complete),
+            to => Some(Target::Node(to)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, Table};
+    use crate::compile;
+    use crate::graph::Graph;
+    use crate::loader::NoLoader;
+    use crate::source::Source;
+
+    #[test]
+    fn the_table_says_what_the_nodes_say() {
+        let definition = "state: {n: 0}
+steps:
+  - id: again
+    type: while
+    if: '{{ state.n < 3 }}'
+    steps:
+      - {type: condition, if: '{{ state.n == 1 }}', then: [{type: break}], else: [{type: continue}]}
+      - {id: set, type: set_state, when: '{{ state.n }}', updates: {n: 1}, on_error: continue}
+  - {type: shell, command: make, on_error: {goto: again}}
+";
+        let graph: Option<Graph> =
+            compile(Source::new("test.yaml", definition), &NoLoader).into_graph();
+        let body = graph.map(|graph| graph.body).unwrap_or_else(|| panic!());
+        let table = Table::of(&body);
+        for (index, node) in body.nodes.iter().enumerate() {
+            for outcome in ALL {
+                let index = u16::try_from(index).unwrap_or(u16::MAX);
+                assert_eq!(
+                    table.next(index, outcome),
+                    node.next(outcome),
+                    "{}",
+                    node.id
+                );
+            }
+        }
+    }
+}
