@@ -226,6 +226,22 @@ pub fn mask_value(value: &Value) -> Value {
     })
 }
 
+/// JSON as people may see it.
+#[must_use]
+pub(crate) fn mask_json(json: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::String(text) => Json::String(mask(&text).into_owned()),
+        Json::Array(items) => items.into_iter().map(mask_json).collect(),
+        Json::Object(entries) => {
+            let entries = entries.into_iter();
+            let entries = entries.map(|(key, value)| (mask(&key).into_owned(), mask_json(value)));
+            Json::Object(entries.collect())
+        }
+        other @ (Json::Null | Json::Bool(_) | Json::Number(_)) => other,
+    }
+}
+
 /// A text from outside, which cannot speak of secrets: a command may not name one by printing
 /// its placeholder.
 #[must_use]

@@ -5,11 +5,15 @@
 )]
 
 mod brief;
+mod calls;
 mod check;
+mod cookbook;
 mod crash;
 mod directories;
 mod expand;
 mod explain;
+mod expressions;
+mod faults;
 mod graph;
 mod hostile;
 mod list;

@@ -591,6 +591,11 @@ impl Session {
         lock(&self.state).screen.visible()
     }
 
+    /// Whether the screen was lost at some point.
+    pub(super) fn lost_screen(&self) -> bool {
+        lock(&self.state).screen.has_failed()
+    }
+
     pub(super) fn history(&self) -> String {
         lock(&self.state).screen.history()
     }

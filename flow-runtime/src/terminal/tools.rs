@@ -188,6 +188,10 @@ impl Terminals {
         };
         let page = page(text, start, request.max_chars as usize);
         response.success = true;
+        if session.lost_screen() {
+            let note = "some output made the emulator fail; what was shown before it is lost";
+            response.error = Some(note.to_owned());
+        }
         response.screen_content = Some(page.text);
         response.next_cursor = page.next.map(|next| next.to_string());
         response

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::super::secrets::masked_failure;
 use super::result::{Meant, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
@@ -23,6 +24,7 @@ use crate::run::{
     Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Handouts, Happening, Named,
     NamedTask, Part, Refusal, Status, TaskState, Tasks,
 };
+use crate::secret;
 use crate::value::Value;
 
 /// Open tasks that an answer lists, when nobody says how many.
@@ -277,7 +279,7 @@ impl Desk {
         self.act(effects).await?;
         if self.behind && self.acquire().await? {
             self.behind = false;
-            self.driver.unpark().await?;
+            self.driver.wake_up().await?;
             self.driver.begin_missing(std::mem::take(&mut self.fresh));
         }
         Ok(())
@@ -506,7 +508,7 @@ impl Desk {
                 Handout::Action(_) => continue,
             };
             let mut turn = named(self.turn(TurnStatus::Waiting));
-            turn.step = Some(step);
+            turn.step = Some(step.masked());
             return Seen::Answer(Answer::Turn(Box::new(turn)));
         }
         for handout in &found.steps {
@@ -568,8 +570,8 @@ impl Desk {
             Status::Cancelled => TurnStatus::Cancelled,
         };
         let mut turn = self.turn(status);
-        turn.output = data.output.clone();
-        turn.error = data.error.clone();
+        turn.output = secret::mask_value(&data.output);
+        turn.error = data.error.as_ref().map(masked_failure);
         Some(turn)
     }
 
@@ -679,8 +681,8 @@ impl Desk {
                 | Deed::DelegateItem { .. } => true,
                 Deed::Shell { .. }
                 | Deed::Tool { .. }
-                | Deed::Environment { .. }
-                | Deed::Call { .. } => false,
+                | Deed::Call { .. }
+                | Deed::Environment { .. } => false,
             }
     }
 
