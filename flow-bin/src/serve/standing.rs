@@ -15,6 +15,8 @@ use crate::run::pending_json;
 
 /// Entries of a log in one answer.
 const LOG_PAGE: usize = 100;
+/// Characters of a log in one answer, after its first entry: clients put aside what is longer.
+const LOG_SIZE: usize = 20_000;
 
 /// The time now, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
@@ -127,6 +129,18 @@ pub(super) fn log(
         })?,
     };
     let page = server.host.execution_log(run, first, LOG_PAGE)?;
-    let next = page.next(first).map(|next| next.to_string());
-    Ok((page.entries, next))
+    let total = page.total;
+    let mut size = 0;
+    let mut fitting = 0;
+    for entry in &page.entries {
+        size += serde_json::to_string(entry).map_or(0, |text| text.len());
+        if fitting > 0 && size > LOG_SIZE {
+            break;
+        }
+        fitting += 1;
+    }
+    let mut entries = page.entries;
+    entries.truncate(fitting);
+    let next = first + entries.len();
+    Ok((entries, (next < total).then(|| next.to_string())))
 }
