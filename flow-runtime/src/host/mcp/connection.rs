@@ -16,7 +16,9 @@ use rmcp::service::{
     ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
@@ -206,9 +208,12 @@ fn reason(error: &ClientInitializeError) -> String {
 
 /// Why nothing could be sent.
 fn unreachable(error: &(dyn std::error::Error + 'static)) -> String {
-    let text = chain(error);
-    let text = text.strip_prefix("Client error: ").unwrap_or(&text);
-    format!("it cannot be reached: {text}")
+    // The error of the transport does not say what is behind it.
+    let inner: &(dyn std::error::Error + 'static) = match error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::Client(inner)) => inner,
+        _ => error,
+    };
+    format!("it cannot be reached: {}", chain(inner))
 }
 
 /// What an error says, and what each error behind it says.
