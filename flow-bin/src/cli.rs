@@ -136,6 +136,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u64>,
 
+    /// Run in a terminal session of this shell, which has the environment of this command
+    /// [default: bash, for a workflow with `arguments` or `return_values`; else none]
+    #[arg(long, value_name = "SHELL")]
+    pub(crate) session: Option<String>,
+
     #[command(flatten)]
     pub(crate) driving: Driving,
 }
@@ -177,7 +182,7 @@ pub(crate) enum RunFormat {
 A run that waits or was interrupted goes on where it was; a failed one tries its failed step again;
 of one that is over the result is shown.")]
 pub(crate) struct ResumeArguments {
-    /// The run, or the beginning of its id
+    /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
     #[command(flatten)]
@@ -193,7 +198,7 @@ Examples:
   flow answer r-01k '{\"input\": \"staging\"}'  the same, in full
   flow answer r-01k --decline               nothing, on purpose")]
 pub(crate) struct AnswerArguments {
-    /// The run, or the beginning of its id
+    /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
     /// The answer, as JSON or as plain text
@@ -219,7 +224,7 @@ pub(crate) struct AnswerArguments {
 /// What `flow cancel` is asked.
 #[derive(Debug, Args)]
 pub(crate) struct CancelArguments {
-    /// The run, or the beginning of its id
+    /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
     /// Why
@@ -255,7 +260,7 @@ pub(crate) enum RunsFormat {
 /// What `flow show` is asked.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// The run, or the beginning of its id
+    /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
     /// How it is written
@@ -275,7 +280,7 @@ pub(crate) enum ShowFormat {
 /// What `flow logs` is asked.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The run, or the beginning of its id
+    /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
     /// Only what this step wrote

@@ -8,20 +8,21 @@ use anyhow::{Context, Result};
 use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
 use flow_model::source::Source;
+use flow_model::tools;
 use flow_model::{Compiled, compile};
 use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
-    Host, HostOptions, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+    Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
 };
-use flow_runtime::journal::{Journal, RunId};
-use flow_runtime::library::{Library, Place};
+use flow_runtime::journal::{self, Journal, Listing, RunId};
+use flow_runtime::library::{Definition, Library, Place, Saved};
 use flow_runtime::run::{Evaluator, Expressions};
 use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Usage;
+use crate::exit::{Stopped, Usage};
 use crate::target;
 
 /// What the journal's file is called.
@@ -57,12 +58,9 @@ pub(crate) fn options(
 ) -> Result<HostOptions> {
     let memory = Memory::new(journal.clone());
     let mut options = HostOptions::new(journal, target::current()?, evaluator);
-    let tools: [Arc<dyn Tools>; 3] = [
-        Arc::new(terminals.clone()),
-        Arc::new(memory),
-        Arc::clone(servers) as _,
-    ];
+    let tools: [Arc<dyn Tools>; 2] = [Arc::new(memory), Arc::clone(servers) as _];
     options.tools = Arc::new(Toolbox::new(tools));
+    options.terminals = Some(terminals.clone());
     options.workflows = Arc::new(Known { library });
     Ok(options)
 }
@@ -71,6 +69,7 @@ pub(crate) fn options(
 pub(crate) struct Engine {
     pub(crate) host: Host,
     servers: Arc<McpServers>,
+    terminals: Option<Terminals>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -122,6 +121,7 @@ impl Engine {
             Interrupts::new()?
         };
         Ok(Engine {
+            terminals: options.terminals.clone(),
             host: Host::new(options),
             servers,
             runtime,
@@ -138,6 +138,35 @@ impl Engine {
         let nobody = Arc::new(flow_runtime::host::Nobody);
         let unwatched = Arc::new(flow_runtime::host::NoWatch);
         Engine::new(library, nobody, unwatched).map(Some)
+    }
+
+    /// Opens a terminal session for a run to work in.
+    pub(crate) fn open_session(&self, shell: &str) -> Result<String> {
+        let Some(terminals) = &self.terminals else {
+            anyhow::bail!("there are no terminals here");
+        };
+        let request = tools::OpenTerminalRequest {
+            shell: shell.to_owned(),
+            working_directory: None,
+            environment: std::collections::BTreeMap::default(),
+        };
+        let opened = self.runtime.block_on(terminals.open(request));
+        match opened.session_id {
+            Some(session) => Ok(session),
+            None => {
+                let reason = opened.error.unwrap_or_default();
+                let usage = Usage::new(format!(
+                    "no terminal can be opened with `{shell}`: {reason}"
+                ));
+                Err(usage.help("choose another shell with --session").into())
+            }
+        }
+    }
+
+    /// Terminal sessions that are open and end with this process.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let terminals = self.terminals.as_ref();
+        terminals.map(Terminals::sessions).unwrap_or_default()
     }
 
     /// Waits for something that the host does.
@@ -169,12 +198,37 @@ impl Engine {
                     }
                 }
             }
-        })?;
-        Ok(report)
+        });
+        report.map_err(|error| {
+            use flow_runtime::host::Error;
+            let is_outside = matches!(
+                &error,
+                Error::Journal(
+                    journal::Error::Full { .. }
+                        | journal::Error::Io { .. }
+                        | journal::Error::Poisoned { .. }
+                        | journal::Error::Locked { .. }
+                        | journal::Error::ReadOnly { .. }
+                        | journal::Error::Denied { .. }
+                        | journal::Error::Moved { .. }
+                )
+            );
+            let error = anyhow::Error::from(error);
+            if is_outside {
+                error.context(Stopped(run))
+            } else {
+                error
+            }
+        })
     }
 
-    /// The run that a person means.
+    /// The run that a person means: an id, its beginning, or `latest`.
     pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
+        if asked == "latest" {
+            let newest = self.host.journal().list(&Listing::new().top_level(), 1)?;
+            let newest = newest.runs.first().map(|run| run.id);
+            return newest.ok_or_else(|| Usage::new("there is no run yet").into());
+        }
         Ok(self.host.journal().resolve(asked)?)
     }
 
@@ -234,6 +288,21 @@ impl Workflows for Known {
             other => Source::from_value(INLINE, &other.to_json()),
         };
         graph(compile(source, &self.library))
+    }
+
+    fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
+        let saved = match definition {
+            Value::Str(text) => self.library.save_for_reuse(Definition::Text(text)),
+            other => {
+                let value = other.to_json();
+                self.library.save_for_reuse(Definition::Value(&value))
+            }
+        };
+        let saved = saved.map_err(|error| error.to_string())?;
+        Ok(Some(Kept {
+            name: saved.entry().name.clone(),
+            is_new: matches!(saved, Saved::New(_)),
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use flow_runtime::journal::RunId;
 use flow_runtime::{host, journal, library};
 
 use crate::output::Output;
@@ -65,6 +66,11 @@ impl Usage {
     }
 }
 
+/// A run that could not be driven on, and can be once the reason is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the run has stopped")]
+pub(crate) struct Stopped(pub(crate) RunId);
+
 /// Says why nothing came of it.
 pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
     let broken = error
@@ -77,6 +83,11 @@ pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
     // What was done before comes first.
     let _ = output.flush();
     output.error(&format!("{error:#}"));
+    if let Some(Stopped(run)) = error.downcast_ref::<Stopped>() {
+        output.help(&format!(
+            "then `flow resume {run}` goes on from what is recorded"
+        ));
+    }
     if let Some(usage) = error.downcast_ref::<Usage>() {
         if let Some(help) = &usage.help {
             output.help(help);

@@ -17,7 +17,7 @@ use crate::graph::{
     Expression, FanOut, Form, Graph, Guard, Initial, Jump, Kind, List, Literal, Node, Prompt, Rule,
     Runner, Shell, StatePath, Target, TaskError, Template, Text, Tier, ToolRef, ToolSignature,
 };
-use crate::source::{Source, Spanned, Tree, Value};
+use crate::source::{Source, Spanned, Style, Tree, Value};
 use crate::structure::{duration, number};
 use crate::tools;
 
@@ -243,14 +243,14 @@ impl<'d> Lower<'d> {
         let (tier, segments) = split_path(path.text, self.dialect)?;
         let segments = segments
             .into_iter()
-            .map(|range| self.text_template(&path.text[range]))
+            .map(|range| self.text_template(&path.text[range], false))
             .collect();
         Some(StatePath { tier, segments })
     }
 
     fn template(&self, tree: &Tree) -> Template {
         match &tree.value {
-            Value::Str(scalar) => self.text_template(&scalar.text),
+            Value::Str(scalar) => self.text_template(&scalar.text, scalar.style != Style::Block),
             Value::List(items) => {
                 let items: Vec<Template> = items.iter().map(|item| self.template(item)).collect();
                 match literals(&items) {
@@ -284,9 +284,15 @@ impl<'d> Lower<'d> {
         }
     }
 
-    fn text_template(&self, value: &str) -> Template {
+    /// A text. `lines` says that a line end around it was written on purpose, as in `"{{ a }}\n"`,
+    /// and is not just how a block of text ends.
+    fn text_template(&self, value: &str, lines: bool) -> Template {
+        let ends = |c: char| c == '\n' || c == '\r';
         match expression::form(value, self.dialect) {
             TextForm::Literal => Template::Literal(Literal::Str(text(value))),
+            TextForm::Sole(_) if lines && (value.starts_with(ends) || value.ends_with(ends)) => {
+                Template::Text(self.templated(value))
+            }
             TextForm::Sole(range) => Template::Expression(self.bare(&value[range])),
             TextForm::Text => Template::Text(self.templated(value)),
         }
@@ -298,7 +304,7 @@ impl<'d> Lower<'d> {
             return self.template(tree);
         }
         match &tree.value {
-            Value::Str(scalar) => self.text_template(&expression::unbrace(&scalar.text)),
+            Value::Str(scalar) => self.text_template(&expression::unbrace(&scalar.text), true),
             Value::List(items) => {
                 let items: Vec<Template> = items.iter().map(|item| self.parameter(item)).collect();
                 match literals(&items) {

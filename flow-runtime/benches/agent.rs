@@ -56,10 +56,7 @@ steps:
   - {id: each, type: foreach, items: '{{ range(inputs.count) | list }}', task: one, agent: '@task', max_parallel: 50, output_to: all}
 ";
 
-const PATIENT: Patience = Patience {
-    longest: Duration::from_secs(30),
-    for_others: false,
-};
+const PATIENT: Patience = Patience::of(Duration::from_secs(30));
 
 struct Desk {
     agents: Agents,

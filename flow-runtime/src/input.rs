@@ -23,7 +23,13 @@ pub struct InputFault {
 
 impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}", self.input, self.reason)
+        // What a definition says itself is a sentence of its own.
+        let space = if self.reason.starts_with(':') {
+            ""
+        } else {
+            " "
+        };
+        write!(f, "`{}`{space}{}", self.input, self.reason)
     }
 }
 
@@ -32,7 +38,7 @@ impl From<value::InputFault> for InputFault {
         let named = format!("`{}`", fault.path);
         let reason = fault.message.strip_prefix(&named).unwrap_or(&fault.message);
         InputFault {
-            reason: reason.trim_start_matches([':', ' ']).to_owned(),
+            reason: reason.trim_start().to_owned(),
             input: fault.path,
         }
     }

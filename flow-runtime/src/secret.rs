@@ -143,6 +143,20 @@ pub fn concerns(text: &str) -> bool {
     text.contains([OPEN, CLOSE])
 }
 
+/// Whether a value may have placeholders in its texts.
+#[must_use]
+pub fn concerns_value(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => concerns(text),
+        Value::List(list) => list.0.iter().any(concerns_value),
+        Value::Map(map) => map
+            .0
+            .iter()
+            .any(|(key, value)| concerns(key) || concerns_value(value)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
+    }
+}
+
 /// The pieces of a text, in order.
 pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
@@ -210,6 +224,22 @@ pub fn mask_value(value: &Value) -> Value {
         Cow::Borrowed(_) => None,
         Cow::Owned(masked) => Some(masked),
     })
+}
+
+/// JSON as people may see it.
+#[must_use]
+pub(crate) fn mask_json(json: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::String(text) => Json::String(mask(&text).into_owned()),
+        Json::Array(items) => items.into_iter().map(mask_json).collect(),
+        Json::Object(entries) => {
+            let entries = entries.into_iter();
+            let entries = entries.map(|(key, value)| (mask(&key).into_owned(), mask_json(value)));
+            Json::Object(entries.collect())
+        }
+        other @ (Json::Null | Json::Bool(_) | Json::Number(_)) => other,
+    }
 }
 
 /// A text from outside, which cannot speak of secrets: a command may not name one by printing

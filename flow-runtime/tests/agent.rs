@@ -132,10 +132,7 @@ impl Server {
     }
 }
 
-const PATIENT: Patience = Patience {
-    longest: Duration::from_secs(30),
-    for_others: false,
-};
+const PATIENT: Patience = Patience::of(Duration::from_secs(30));
 
 fn block<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -499,10 +496,7 @@ fn a_sub_agent_that_asks_patiently_begins_when_another_is_done() {
         let work = |index: usize| {
             let agents = server.agents.clone();
             async move {
-                let patience = Patience {
-                    longest: Duration::from_secs(60),
-                    for_others: true,
-                };
+                let patience = Patience::of(Duration::from_secs(60)).for_others();
                 let task = format!("each.{index}");
                 let page = TaskPage::default();
                 let turn = agents.next(run, Some(&task), page, patience).await.unwrap();
@@ -991,5 +985,101 @@ steps:
         let turn = server.submit(run, &step_id(&turn), json!(null)).await;
         assert_eq!(turn.status, TurnStatus::Completed);
         assert_eq!(server.next(run, None).await.status, TurnStatus::Completed);
+    });
+}
+
+#[test]
+fn what_holds_a_secret_is_done_by_the_server_and_never_shown() {
+    block(async {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::new(directory.path());
+        let run = server
+            .start(
+                "inputs: {token: {type: string, secret: true, required: true}}
+tools: {t: {}}
+outputs: {size: '{{ state.size }}', said: '{{ state.said.echo }}'}
+steps:
+  - {id: login, type: shell, command: 'printf %s {{ inputs.token }} | wc -c', output_format: text, output_to: size}
+  - {id: show, type: prompt, kind: info, message: 'Logged in with {{ inputs.token }}'}
+  - {id: say, type: mcp_call, tool: t, output_to: said}
+",
+                json!({"token": "hunter2-hunter2"}),
+            )
+            .await;
+        let turn = server.next(run, None).await;
+        assert_eq!(step_id(&turn), "show");
+        assert_eq!(
+            definition(&turn, "message"),
+            "Logged in with [secret token]"
+        );
+        assert_eq!(
+            server.agents.state(run).await.unwrap().to_json(),
+            json!({"size": "15"})
+        );
+        let turn = server.submit(run, "show", json!(null)).await;
+        // What an agent has seen elsewhere is not recorded either.
+        let turn = server
+            .submit(
+                run,
+                &step_id(&turn),
+                json!({"echo": "it is hunter2-hunter2"}),
+            )
+            .await;
+        assert_eq!(
+            output(&turn),
+            json!({"size": "15", "said": "it is [secret token]"})
+        );
+    });
+}
+
+#[test]
+fn a_large_fan_out_is_listed_as_far_as_an_answer_holds_and_done_in_any_order() {
+    block(async {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::new(directory.path());
+        let items: Vec<u32> = (0..10_000).collect();
+        let run = server.start(TASKS, json!({"items": items})).await;
+        let turn = server.next(run, None).await;
+        let listed = definition(&turn, "tasks").as_array().unwrap().len();
+        assert!((1_000..10_000).contains(&listed), "{listed}");
+        assert_eq!(definition(&turn, "total_tasks"), 10_000);
+        assert_eq!(definition(&turn, "next_task"), listed);
+        assert!(
+            turn.step
+                .as_ref()
+                .unwrap()
+                .instructions
+                .contains("first_task")
+        );
+        for n in [9_999, 0, 5_000, 1] {
+            let turn = server.next(run, Some(&format!("each.{n}"))).await;
+            let done = server.submit(run, &step_id(&turn), json!({"n": n})).await;
+            assert_eq!(done.status, TurnStatus::Completed);
+        }
+        let main = server.next(run, None).await;
+        assert_eq!(main.status, TurnStatus::WaitingForTasks);
+        assert_eq!((main.open_count, main.open_tasks.len()), (9_996, 100));
+    });
+}
+
+#[test]
+fn looking_at_a_run_does_not_let_it_go_on() {
+    block(async {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::new(directory.path());
+        let made = directory.path().join("made");
+        let definition_text = format!(
+            "steps:\n  - {{id: make, type: shell_command, command: touch {}}}\n",
+            made.display()
+        );
+        let run = server.start(&definition_text, json!({})).await;
+        let page = TaskPage::default();
+        let turn = server.agents.next(run, None, page, Patience::NONE).await;
+        assert_eq!(turn.unwrap().status, TurnStatus::Running);
+        server.agents.state(run).await.unwrap();
+        server.agents.report(run).await.unwrap();
+        assert!(!made.exists());
+        assert_eq!(server.next(run, None).await.status, TurnStatus::Completed);
+        assert!(made.exists());
     });
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use flow_model::compile;
 use flow_model::graph::Graph;
@@ -337,11 +338,6 @@ fn the_time_of_a_run_stands_still_while_a_run_it_called_waits_for_somebody() {
         ..Start::default()
     };
     let effects = apply(1_000, Happening::Started(started));
-    let action = effects.iter().find_map(|effect| match effect {
-        Effect::Act(action) => Some(action.id),
-        _ => None,
-    });
-    let action = action.unwrap();
     let until = |effects: &[Effect]| {
         effects.iter().find_map(|effect| match effect {
             Effect::Sleep { until, .. } => Some(*until),
@@ -349,9 +345,9 @@ fn the_time_of_a_run_stands_still_while_a_run_it_called_waits_for_somebody() {
         })
     };
     assert_eq!(until(&effects), Some(11_000));
-    let effects = apply(3_000, Happening::Parked { action });
+    let effects = apply(3_000, Happening::Rested);
     assert!(matches!(effects[..], [Effect::Stop(_)]), "{effects:?}");
-    let effects = apply(1_000_000, Happening::Unparked { action });
+    let effects = apply(1_000_000, Happening::Continued);
     assert_eq!(until(&effects), Some(1_008_000));
 }
 
@@ -371,7 +367,7 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
         let kinds = events.into_iter().map(|event| event.kind);
         kinds.collect::<Vec<_>>()
     };
-    assert_eq!(kinds(), ["started", "parked"]);
+    assert_eq!(kinds(), ["started", "rested"]);
     let pending = host.pending(&waiting).unwrap();
     let (child, action) = pending.first().unwrap();
     assert!(matches!(action.what, Deed::Prompt { .. }));
@@ -384,5 +380,95 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
         host.drive(waiting.run).await.unwrap()
     });
     assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
-    assert_eq!(kinds(), ["started", "parked", "unparked", "completed"]);
+    assert_eq!(kinds(), ["started", "rested", "continued", "completed"]);
+}
+
+/// Works long enough for the clock to be looked at, in its first step and after an answer.
+const SLOW: &str = "expressions: js
+state: {n: 0}
+computed:
+  sum: {from: n, transform: 'let s = 0; for (let i = 0; i < 300000; i++) s += input; return s', on_error: use_fallback, fallback: -1}
+  other: {from: n, transform: input + 1}
+steps:
+  - {id: begin, type: set_state, updates: {n: 1}}
+  - {id: ask, type: prompt, kind: confirm, message: 'Go on?'}
+  - {id: work, type: set_state, updates: {n: 2}}
+  - {id: end, type: prompt, kind: confirm, message: 'Done?'}
+";
+
+fn host_with(place: &Place, expression_time: Duration) -> Host {
+    let mut options = place.options();
+    options.expression_time = expression_time;
+    Host::new(options)
+}
+
+fn confirm(place: &Place, host: &Host, report: &Report) -> Report {
+    let answer = Happening::Completed {
+        action: report.pending[0].id,
+        result: Value::from(&json!({"confirmed": true})),
+    };
+    place.runtime.block_on(async {
+        host.record(report.run, answer).await.unwrap();
+        host.drive(report.run).await.unwrap()
+    })
+}
+
+#[test]
+fn what_the_clock_decided_is_decided_again_on_any_machine() {
+    const NO_TIME: Duration = Duration::ZERO;
+    const MUCH_TIME: Duration = Duration::from_secs(1_000);
+    for (first, then, sum) in [(NO_TIME, MUCH_TIME, -1), (MUCH_TIME, NO_TIME, 600_000)] {
+        let place = Place::new();
+        let host = host_with(&place, first);
+        let asks = place.start(&host, SLOW);
+        let ends = confirm(&place, &host, &asks);
+        assert_eq!(ends.status, ReportStatus::Waiting, "{:?}", ends.error);
+        assert_eq!(state(&ends)["sum"], json!(sum));
+        assert_eq!(state(&ends)["other"], json!(3));
+        // Another machine, much faster or much slower, sees the same run.
+        let other = host_with(&place, then);
+        assert_eq!(other.report(ends.run).unwrap().state, ends.state);
+        assert_eq!(
+            other.history(ends.run).unwrap(),
+            host.history(ends.run).unwrap()
+        );
+        let kinds = other.journal().events(ends.run, 1.., usize::MAX).unwrap();
+        let late = kinds.iter().filter(|event| event.kind == "late").count();
+        assert_eq!(late, if first == NO_TIME { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn hostile_expressions_end_and_are_failures_of_their_step() {
+    for (dialect, hostile) in [
+        ("js", "{{ (() => { while (true) {} })() }}"),
+        ("js", "{{ 'a'.repeat(1e9) }}"),
+        ("js", "{{ /^(a+)+$/.test('a'.repeat(40) + 'b') }}"),
+        ("js", "{{ (function f() { return f() })() }}"),
+        ("js", "{{ Array(1e8).fill('x').join('y') }}"),
+        ("jinja", "{{ '%1000000000d' | format(1) }}"),
+        (
+            "jinja",
+            "{% set x = 'aaaaaaaaaa' * 10000000 %}{{ x * 10000 }}",
+        ),
+        (
+            "jinja",
+            "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        ),
+    ] {
+        let report = Place::new().run(&format!(
+            "expressions: {dialect}
+steps:
+  - {{id: bad, type: set_state, updates: {{x: \"{hostile}\"}}}}
+"
+        ));
+        assert_eq!(report.status, ReportStatus::Failed, "{hostile}");
+        let error = report.error.unwrap();
+        assert_eq!(
+            error.step.as_deref(),
+            Some("bad"),
+            "{hostile}: {}",
+            error.message
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! What must hold for every text that somebody calls a definition.
 
 pub mod document;
+pub mod terminal;
 
 use flow_model::diagnostic::{self, Diagnostic, Sources, Style};
 use flow_model::graph::Graph;

@@ -1,6 +1,6 @@
 """The examples of docs/mcp.md are calls that were made. FLOW_BLESS=1 writes them anew.
 
-The first YAML block of the page is the workflow that the examples use. Under a heading that is a
+The YAML blocks of the page are the workflows that the examples use. Under a heading that is a
 tool's name, the first JSON block is a call's arguments and the second its answer. What differs from
 call to call is written as `…`; an `…` in arguments is what the calls before gave.
 """
@@ -18,13 +18,14 @@ SESSION = re.compile(r"t-[a-z0-9]{8}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z")
 VERSION = re.compile(r"\+[0-9a-f]{12}")
 # Times a call took, and what a terminal shows: the prompt is the person's own.
-FLEETING = {"total_elapsed_time", "elapsed_time", "duration", "screen_content", "elapsed_ms", "execution_time_ms"}
+FLEETING = {"total_elapsed_time", "elapsed_time", "duration", "screen_content", "elapsed_ms", "execution_time_ms", "avg_ms",
+            "avg_transformation_time", "raw_bytes"}
 MOST_ITEMS, MOST_KEYS, DEEPEST, LONGEST = 2, 30, 6, 160
 
 
 def told(value, place, depth=0, key=None):
     """A value as the page tells it."""
-    if key in FLEETING and value is not None:
+    if value is not None and key is not None and (key in FLEETING or key.endswith("_duration")):
         return "…"
     if isinstance(value, str):
         text = value.replace(str(place.project), "/home/ann/project")
@@ -65,8 +66,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 async def the_examples_of_the_page_are_true(place):
     page = PAGE.read_text()
     blocks = list(BLOCK.finditer(page))
-    workflow = next(block for block in blocks if block[1] == "yaml")
-    place.workflow("hello", workflow[2])
+    for block in blocks:
+        if block[1] == "yaml":
+            place.workflow(re.match(r"name: (\w+)", block[2])[1], block[2])
+    place.write(".flow/agents/reviewer.md", "---\ndescription: Reviews changes\n---\nYou review.\n")
+    arguments = "arguments:\n  branch: {type: string, required: true}\n"
+    place.write(".flow/prompts/review.md", f"---\n{arguments}---\nReview {{{{ branch }}}} against main.\n")
     last, replaced, shown, wrong = {}, [], set(), []
     async with place.connect(arguments=[]) as client:
         offered = {tool.name for tool in (await client.list_tools()).tools}

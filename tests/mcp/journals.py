@@ -6,7 +6,8 @@ import sqlite3
 
 from harness import call
 
-ID = re.compile(r"r-[0-9a-z]{18}|t-[a-z0-9]{8}")
+# Runs, sessions, and what mktemp makes.
+ID = re.compile(r"r-[0-9a-z]{18}|t-[a-z0-9]{8}|tmp\.\w{10}")
 INPUTS = {
     "code-review": {"target_branch": "main", "source_branch": "topic"},
     "implement": {"test_command": "true"},
@@ -63,15 +64,17 @@ async def every_built_in_leaves_the_same_journal(place):
             printed = await place.flow("run", name, *parameters, "--format", "json", "-q", code=code)
             typed = json.loads(printed)
             assert typed["status"] == served["status"], (name, typed, served)
-            for _ in range(5):
-                if served["status"] != "waiting" or served["pending"]["type"] != "prompt":
-                    break
+            # A message is read by whoever types; an agent says that it was.
+            while served["status"] == "waiting" and served["pending"]["type"] == "prompt":
                 answer = ANSWERS[served["pending"]["kind"]]
                 await call(client, "submit_result", {"workflow_id": served["workflow_id"], "result": answer})
                 asked = {"workflow_id": served["workflow_id"], "wait_seconds": 60}
                 served = await call(client, "get_workflow_status", asked)
-                code = {"completed": 0, "failed": 1, "waiting": 5}[served["status"]]
-                await place.flow("answer", typed["run_id"], json.dumps(answer), code=code)
+            code = {"completed": 0, "failed": 1, "waiting": 5}[served["status"]]
+            while typed["status"] == "waiting" and typed["pending"][0]["type"] == "prompt":
+                answer = json.dumps(ANSWERS[typed["pending"][0]["kind"]])
+                printed = await place.flow("answer", typed["run_id"], answer, "--format", "json", "-q", code=None)
+                typed = json.loads(printed)
             of_server, of_command = events(place, served["workflow_id"]), events(place, typed["run_id"])
             assert of_server == of_command, (name, of_server, of_command)
             assert len(of_server) > 1, (name, of_server)

@@ -14,7 +14,7 @@ use anyhow::Result;
 use flow_model::Compiled;
 use flow_model::diagnostic::{self, Severity};
 use flow_model::graph::Graph;
-use flow_runtime::host::{Answers, StartOptions};
+use flow_runtime::host::{Answers, ReportStatus, StartOptions};
 use flow_runtime::library::Library;
 
 use crate::cli::{Driving, RunArguments, RunFormat};
@@ -53,15 +53,32 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     }
     let beside = target::directory_of(&arguments.workflow);
     let (mut engine, screen) = engine(library, &arguments.driving, output)?;
+    let is_contract = !graph.arguments.is_empty() || !graph.return_values.is_empty();
+    let shell = arguments.session.as_deref();
+    let session = match shell.or(is_contract.then_some("bash")) {
+        Some(shell) => Some(engine.open_session(shell)?),
+        None => None,
+    };
     let options = StartOptions {
         beside,
+        session: session.clone(),
         max_steps: arguments.max_steps,
         ..StartOptions::default()
     };
     let run = engine.wait(engine.host.start(&graph, &inputs.given, options))?;
     let report = engine.drive(run);
     screen.end();
-    finish(&engine, &report?, &arguments.driving, output)
+    let report = report?;
+    let exit = finish(&engine, &report, &arguments.driving, output)?;
+    let mut left = engine.sessions();
+    left.retain(|open| Some(open) != session.as_ref());
+    if report.status == ReportStatus::Completed && !left.is_empty() && !arguments.driving.quiet {
+        let left = left.join(", ");
+        output.tell(format_args!(
+            "the terminal {left} that the run left open ends with this command"
+        ));
+    }
+    Ok(exit)
 }
 
 /// The graph of a definition without errors; the errors are told.

@@ -32,7 +32,10 @@ pub(crate) fn finish(
     match driving.format {
         RunFormat::Text => {
             if report.status == ReportStatus::Completed {
-                print(&report.output, output)?;
+                match &report.return_values {
+                    Some(values) if report.output == Given::Null => print(values, output)?,
+                    _ => print(&report.output, output)?,
+                }
             }
         }
         RunFormat::Json => {
@@ -72,7 +75,6 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "final_state": report.final_state,
         "states_executed": report.states_executed,
         "output": report.output.to_json(),
-        "return_values": report.return_values.as_ref().map(Given::to_json),
         "state": report.state.to_json(),
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
@@ -80,6 +82,9 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
     });
     if !secrets.is_empty() {
         object["missing_secrets"] = json!(secrets);
+    }
+    if let Some(values) = &report.return_values {
+        object["return_values"] = values.to_json();
     }
     object
 }

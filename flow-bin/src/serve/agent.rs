@@ -78,10 +78,7 @@ pub(super) fn workflow(server: &Server, name: &str) -> Result<Graph, Refused> {
 }
 
 fn patience(seconds: f64) -> Patience {
-    Patience {
-        longest: Duration::from_secs_f64(seconds),
-        for_others: false,
-    }
+    Patience::of(Duration::from_secs_f64(seconds))
 }
 
 async fn start_workflow(
@@ -130,9 +127,9 @@ async fn get_next_step(
         from: number(request.first_task),
         most: request.max_tasks.map(number),
     };
-    let patience = Patience {
-        longest: Duration::from_secs_f64(request.wait_seconds.unwrap_or(WAIT)),
-        for_others: request.wait_seconds.is_some(),
+    let patience = match request.wait_seconds {
+        Some(seconds) => patience(seconds).for_others(),
+        None => patience(WAIT),
     };
     let turn = server.agents.next(run, task, page, patience).await?;
     Ok(answer(turn))
@@ -195,6 +192,7 @@ async fn get_workflow_status(
         let patience = Patience {
             longest: wait,
             for_others: true,
+            drives: false,
         };
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(turn);

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flow_runtime::host::{self, Driven, Report};
-use flow_runtime::journal::{self, RunId};
+use flow_runtime::journal::{self, RunId, Status};
 use flow_runtime::run::Happening;
 
 use super::Server;
 use super::tool::{Call, Refused};
+
+/// How often the journal is looked at for a run that is driven elsewhere.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How a run stood when it was let go of.
 #[derive(Clone, Debug)]
@@ -52,16 +55,30 @@ impl Server {
         Ok(Followed::Stood(stood))
     }
 
-    /// Waits until a run is let go of, if it is driven here, but not for longer than this.
+    /// Waits until a run is over or waits for somebody, wherever it is driven, but not for longer
+    /// than this.
     pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) {
-        let Some(driven) = self.host.driven(run) else {
-            return;
+        let settled = async {
+            if let Some(driven) = self.host.driven(run) {
+                driven.end().await;
+            }
+            let mut look = tokio::time::interval(LOOK_EVERY);
+            while self.is_going(run) {
+                look.tick().await;
+            }
         };
         tokio::select! {
-            _ = driven.end() => {}
+            () = settled => {}
             () = tokio::time::sleep(longest) => {}
             () = call.cancelled() => {}
+            () = self.left() => {}
         }
+    }
+
+    /// Whether the journal says that a run goes on by itself.
+    fn is_going(&self, run: RunId) -> bool {
+        let record = self.host.journal().run(run);
+        record.is_ok_and(|record| matches!(record.status, Status::Running | Status::Sleeping))
     }
 
     async fn cancel(&self, run: RunId) -> Result<(), Refused> {

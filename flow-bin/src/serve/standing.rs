@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoggedTransition, LoopStatus};
+use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoopStatus};
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
-use flow_runtime::run::{Action, Deed, Effect, Ending, time};
+use flow_runtime::run::{Action, Deed};
 use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
@@ -15,6 +15,8 @@ use crate::run::pending_json;
 
 /// Entries of a log in one answer.
 const LOG_PAGE: usize = 100;
+/// Characters of a log in one answer, after its first entry: clients put aside what is longer.
+const LOG_SIZE: usize = 20_000;
 
 /// The time now, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
@@ -126,57 +128,19 @@ pub(super) fn log(
             Refused(format!("`log_cursor` is no cursor: {help}"))
         })?,
     };
-    let mut entries = Vec::new();
-    let mut act: Option<Action> = None;
-    let mut since = 0;
-    for (at, effect) in server.host.history(run)? {
-        match effect {
-            Effect::Entered(_) => {
-                act = None;
-                since = at;
-            }
-            Effect::Act(action) => act = Some(action),
-            Effect::Left {
-                place,
-                outcome,
-                next,
-            } if place.frame == 0 => {
-                let what = act.take().filter(|action| action.node == place.node);
-                entries.push(LogEntry::Execution {
-                    tool: what.as_ref().map(|it| tool(&it.what)),
-                    params: what.map_or(Value::Null, |it| {
-                        serde_json::to_value(&it.what).unwrap_or_default()
-                    }),
-                    result: Value::Null,
-                    tool_success: matches!(outcome, Ending::Success | Ending::Skipped),
-                    elapsed_time: seconds(at.saturating_sub(since)),
-                    transition: next.map(|next| LoggedTransition {
-                        from_state: place.node.clone(),
-                        to_state: Some(next),
-                        condition_met: true,
-                        message: None,
-                    }),
-                    state: place.node,
-                    timestamp: time::iso(at),
-                });
-            }
-            _ => {}
+    let page = server.host.execution_log(run, first, LOG_PAGE)?;
+    let total = page.total;
+    let mut size = 0;
+    let mut fitting = 0;
+    for entry in &page.entries {
+        size += serde_json::to_string(entry).map_or(0, |text| text.len());
+        if fitting > 0 && size > LOG_SIZE {
+            break;
         }
+        fitting += 1;
     }
-    let total = entries.len();
-    let page: Vec<LogEntry> = entries.into_iter().skip(first).take(LOG_PAGE).collect();
-    let next = first + page.len();
-    Ok((page, (next < total).then(|| next.to_string())))
-}
-
-fn tool(deed: &Deed) -> String {
-    match deed {
-        Deed::Tool { tool, .. } => tool.clone(),
-        Deed::Shell { .. } => "shell".to_owned(),
-        Deed::Prompt { .. } => "prompt".to_owned(),
-        Deed::Delegate { .. } | Deed::DelegateItem { .. } => "delegate".to_owned(),
-        Deed::Call { .. } => "run_workflow".to_owned(),
-        Deed::Judge { .. } => "judge".to_owned(),
-        Deed::Environment { .. } => "environment".to_owned(),
-    }
+    let mut entries = page.entries;
+    entries.truncate(fitting);
+    let next = first + entries.len();
+    Ok((entries, (next < total).then(|| next.to_string())))
 }

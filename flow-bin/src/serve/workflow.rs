@@ -1,5 +1,6 @@
 //! Running workflows: `run_workflow` and `flow`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ async fn run_workflow(
         execution_log: Vec::new(),
         next_log_cursor: None,
         final_variables: Map::new(),
-        return_values: std::collections::BTreeMap::new(),
+        return_values: BTreeMap::new(),
         output: Value::Null,
         workflow_saved: false,
         saved_workflow_name: None,
@@ -128,13 +129,13 @@ async fn run_workflow(
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let (log, next) = standing::log(&server, report.run, None)?;
-    let opened = report.variables.get("session_id").and_then(Given::as_str);
-    response.session_id = response.session_id.or_else(|| opened.map(str::to_owned));
     response.status = status(&server, &report, driven)?;
     response.success = response.status == RunStatus::Completed;
     response.workflow_id = Some(report.run.to_string());
-    response.recursion_depth = depth(&server, report.run)?;
+    response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
+    response.return_values = texts(report.return_values.as_ref());
+    response.session_id = report.session.or(response.session_id);
     response.final_variables = object(&report.variables);
     response.output = report.output.to_json();
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
@@ -457,11 +458,18 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
     })
 }
 
-/// The deepest level of runs that a run has called.
-fn depth(server: &Server, run: RunId) -> Result<u32, Refused> {
-    let mut deepest = 0;
-    for child in server.host.called(run)? {
-        deepest = deepest.max(1 + depth(server, child.id)?);
-    }
-    Ok(deepest)
+/// Values of environment variables, by name.
+fn texts(values: Option<&Given>) -> BTreeMap<String, String> {
+    let entries = values
+        .and_then(Given::as_map)
+        .into_iter()
+        .flat_map(|it| &it.0);
+    entries
+        .map(|(name, value)| {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            (name.to_string(), text)
+        })
+        .collect()
 }

@@ -5,11 +5,15 @@
 )]
 
 mod brief;
+mod calls;
 mod check;
+mod cookbook;
 mod crash;
 mod directories;
 mod expand;
 mod explain;
+mod expressions;
+mod faults;
 mod graph;
 mod hostile;
 mod list;
@@ -19,6 +23,7 @@ mod resume;
 mod run;
 mod secrets;
 mod shortcut;
+mod terminal;
 
 use std::fs;
 use std::io::Write;

@@ -48,7 +48,7 @@ fn signal(name: &str, child: &Child) {
 }
 
 /// Whether a process is there and does something.
-fn lives(pid: &str) -> bool {
+pub(super) fn lives(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
     !state.is_empty() && !state.starts_with(['Z', 'X'])

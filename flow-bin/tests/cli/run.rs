@@ -361,3 +361,29 @@ steps:
     assert_eq!(ran.json(), json!({"a": 42, "b": 1, "c": "none"}));
     assert!(place.path(".flow/journal.db").is_file());
 }
+
+#[test]
+fn a_value_reaches_a_command_as_it_is_in_both_dialects_and_in_every_place() {
+    let hostile = "$(touch pwned) `touch pwned` \"; touch pwned; ' \\ $HOME *\n\tEOF é";
+    let places = r#"printf '%s|' {{ inputs.v }} "{{ inputs.v }}" '{{ inputs.v }}' "$(printf '%s' "{{ inputs.v }}")"
+cat <<END
+{{ inputs.v }}
+END
+"#;
+    for dialect in ["jinja", "js"] {
+        let command = Value::from(places);
+        let definition = format!(
+            "expressions: {dialect}
+inputs: {{v: {{type: string, required: true}}}}
+outputs: {{said: '{{{{ state.said }}}}'}}
+steps: [{{type: shell, command: {command}, output_format: text, output_to: said}}]
+"
+        );
+        let place = Place::with(&[("quote.yaml", definition.as_str())]);
+        let ran = place.run(&["run", "quote.yaml", hostile]);
+        assert_eq!(ran.code, 0, "{dialect}: {}", ran.stderr);
+        let expected = format!("{hostile}|{hostile}|{hostile}|{hostile}|{hostile}");
+        assert_eq!(ran.json()["said"], expected.as_str(), "{dialect}");
+        assert!(!place.path("pwned").exists(), "{dialect}");
+    }
+}

@@ -514,8 +514,6 @@ fn a_response_says_null_where_it_has_nothing() {
         session_id: Some("s1".to_owned()),
         match_text: None,
         screen_content: Some("$ ".to_owned()),
-        tail: None,
-        foreground: None,
         elapsed_time: 10.0,
         process_running: true,
         tail: Some(String::new()),

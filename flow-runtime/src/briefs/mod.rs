@@ -231,7 +231,7 @@ impl Briefs {
             }
         }
         for (name, text) in &self.builtins {
-            let found = self.builtin(name, text);
+            let found = self.builtin(name, text.clone());
             names.entry(name.clone()).or_insert(found);
         }
         names.into_values().collect()
@@ -252,7 +252,7 @@ impl Briefs {
             }
         }
         let text = self.builtins.get(name)?;
-        Some(self.builtin(name, text))
+        Some(self.builtin(name, text.clone()))
     }
 
     /// Reads what a name leads to.
@@ -283,12 +283,12 @@ impl Briefs {
         }
     }
 
-    fn builtin(&self, name: &str, text: &Cow<'static, str>) -> Found {
+    fn builtin(&self, name: &str, text: Cow<'static, str>) -> Found {
         Found {
             name: name.to_owned(),
             kind: self.kind,
             place: Place::Builtin,
-            location: Location::Text(text.clone()),
+            location: Location::Text(text),
             verbatim: false,
         }
     }

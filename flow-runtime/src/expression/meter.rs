@@ -22,10 +22,23 @@ const MOST_WORK: u64 = 5_000_000;
 const LOOK_EVERY: u64 = 100_000;
 /// How long an evaluation may take by the clock. Unoptimised tests on a busy machine are slow, and
 /// there too what is counted has to decide.
-pub(super) const LONGEST: time::Duration =
-    time::Duration::from_secs(if cfg!(test) { 300 } else { 5 });
+const LONGEST: time::Duration = time::Duration::from_secs(if cfg!(test) { 300 } else { 5 });
+
+/// How the clock decides on this thread.
+enum Clock {
+    /// By itself; nobody keeps what it decides.
+    Free,
+    /// By itself, keeping the seeds of the evaluations that it ended.
+    Judging {
+        longest: time::Duration,
+        late: Vec<u64>,
+    },
+    /// As it once did: it ended these.
+    Judged(Vec<u64>),
+}
 
 thread_local! {
+    static CLOCK: RefCell<Clock> = const { RefCell::new(Clock::Free) };
     static METER: Meter = const { Meter::idle() };
 }
 
@@ -105,6 +118,60 @@ impl Meter {
     }
 }
 
+/// Evaluates with a clock, and says which evaluations it ended, by their seeds.
+///
+/// The clock is the only bound that depends on the machine. Whoever keeps what it decided can
+/// evaluate the same again with [`as_judged`], however fast that machine is.
+pub fn judged<T>(longest: time::Duration, evaluate: impl FnOnce() -> T) -> (T, Vec<u64>) {
+    let late = Vec::new();
+    let before = CLOCK.replace(Clock::Judging { longest, late });
+    let value = evaluate();
+    match CLOCK.replace(before) {
+        Clock::Judging { late, .. } => (value, late),
+        Clock::Free | Clock::Judged(_) => (value, Vec::new()),
+    }
+}
+
+/// Evaluates without a clock, ending the evaluations that it once ended.
+pub fn as_judged<T>(late: &[u64], evaluate: impl FnOnce() -> T) -> T {
+    let before = CLOCK.replace(Clock::Judged(late.to_vec()));
+    let value = evaluate();
+    CLOCK.set(before);
+    value
+}
+
+/// Whether an evaluation that began then has to end.
+pub(super) fn is_late(since: time::Instant) -> bool {
+    let taken = since.elapsed();
+    CLOCK.with_borrow_mut(|clock| match clock {
+        Clock::Free => taken > LONGEST,
+        Clock::Judged(_) => false,
+        Clock::Judging { longest, late } => {
+            let is_late = taken > *longest;
+            if is_late {
+                let seed = METER.with(|meter| meter.seed.get());
+                if !late.contains(&seed) {
+                    late.push(seed);
+                }
+            }
+            is_late
+        }
+    })
+}
+
+/// An error when the clock has ended this evaluation before.
+pub(super) fn decided() -> Result<(), EvalError> {
+    let seed = METER.with(|meter| meter.seed.get());
+    let is_late = CLOCK.with_borrow(|clock| match clock {
+        Clock::Judged(late) => late.contains(&seed),
+        Clock::Free | Clock::Judging { .. } => false,
+    });
+    match is_late {
+        true => Err(EvalError::limit(Limit::Time)),
+        false => Ok(()),
+    }
+}
+
 /// Counts bytes that are about to be produced.
 pub(super) fn produce(bytes: u64) -> Result<(), EvalError> {
     METER.with(|meter| {
@@ -127,10 +194,9 @@ pub(super) fn work(units: u64) -> Result<(), EvalError> {
         }
         if sum - meter.looked.get() > LOOK_EVERY {
             meter.looked.set(sum);
-            let now = time::Instant::now();
-            let since = meter.since.get().unwrap_or(now);
+            let since = meter.since.get().unwrap_or_else(time::Instant::now);
             meter.since.set(Some(since));
-            if now.duration_since(since) > LONGEST {
+            if is_late(since) {
                 return Err(EvalError::limit(Limit::Time));
             }
         }

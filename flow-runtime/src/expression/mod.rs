@@ -72,6 +72,18 @@ pub use trial::try_transform;
 use crate::value::{List, Map, Value};
 use js::Shape;
 use meter::Meter;
+pub use meter::{as_judged, judged};
+
+/// A computed field's rule to be evaluated.
+#[derive(Clone, Debug)]
+pub struct Computation<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// What it is handed.
+    pub input: Value,
+    /// Where its randomness starts.
+    pub seed: u64,
+}
 
 /// Compiled texts kept per engine.
 const MOST_PROGRAMS: usize = 16 * 1024;
@@ -211,6 +223,7 @@ impl Engine {
         context: &Context<'_>,
     ) -> Result<Value, EvalError> {
         let _running = Meter::start(context.instant);
+        meter::decided()?;
         self.expression(expression, context)
     }
 
@@ -221,6 +234,7 @@ impl Engine {
     /// As for [`Engine::eval_expression`], for the first part that fails.
     pub fn render(&self, template: &Template, context: &Context<'_>) -> Result<Value, EvalError> {
         let _running = Meter::start(context.instant);
+        meter::decided()?;
         let value = self.template(template, context)?;
         if let Template::List(_) | Template::Map(_) = template {
             // Values are put into each other here without being looked at.
@@ -241,6 +255,7 @@ impl Engine {
         context: &Context<'_>,
     ) -> Result<String, EvalError> {
         let _running = Meter::start(context.instant);
+        meter::decided()?;
         match template {
             Template::Literal(literal) => match Value::from(literal) {
                 Value::Str(text) => Ok(text.to_string()),
@@ -272,6 +287,7 @@ impl Engine {
         context: &Context<'_>,
     ) -> Result<Value, EvalError> {
         let _running = Meter::start(context.instant);
+        meter::decided()?;
         let extra = [("input", input.clone())];
         let context = context.with(&extra);
         match rule {
@@ -291,26 +307,26 @@ impl Engine {
     /// Each as for [`Engine::eval_expression`].
     pub fn transform_each(
         &self,
-        rules: &[(&Rule, Value)],
+        rules: &[Computation<'_>],
         context: &Context<'_>,
     ) -> Vec<Result<Value, EvalError>> {
         let mut entries = Vec::with_capacity(rules.len());
-        for (rule, _) in rules {
-            entries.push(match rule {
+        for computation in rules {
+            entries.push(match computation.rule {
                 Rule::Transform(text) => Some(self.entry(text, Role::Transform)),
                 Rule::Body(text) => Some(self.entry(text, Role::Body)),
                 Rule::Value(_) => None,
             });
         }
         let mut scripts = Vec::with_capacity(rules.len());
-        for ((_, input), entry) in rules.iter().zip(&entries) {
+        for (computation, entry) in rules.iter().zip(&entries) {
             if let Some(Ok(Program::Js(program))) = entry.as_ref().map(|entry| &entry.program) {
-                scripts.push((program, input.clone()));
+                scripts.push((program, computation));
             }
         }
         let mut values = js::transforms(&scripts, context).into_iter();
         let mut results = Vec::with_capacity(rules.len());
-        for ((rule, input), entry) in rules.iter().zip(&entries) {
+        for (computation, entry) in rules.iter().zip(&entries) {
             let script = matches!(
                 entry.as_ref().map(|entry| &entry.program),
                 Some(Ok(Program::Js(_)))
@@ -318,7 +334,10 @@ impl Engine {
             let value = if script { values.next() } else { None };
             results.push(match value {
                 Some(value) => value,
-                None => self.transform(rule, input, &context.at(&context.instant.clone())),
+                None => {
+                    let instant = Instant::new(context.instant.at_millis, computation.seed);
+                    self.transform(computation.rule, &computation.input, &context.at(&instant))
+                }
             });
         }
         results
@@ -336,6 +355,7 @@ impl Engine {
         context: &Context<'_>,
     ) -> Result<bool, EvalError> {
         let _running = Meter::start(context.instant);
+        meter::decided()?;
         let extra = [("output", output.clone())];
         let context = context.with(&extra);
         let value = self.with(expression, Role::Transform, |program| {

@@ -1,8 +1,9 @@
 //! Runs that call others: who called whom, and what all of them together wait for.
 
+use super::deed;
 use super::local::{Error, Host, Report};
 use crate::journal::{Listing, RunId, RunRecord};
-use crate::run::{Action, Deed};
+use crate::run::{Action, Deed, Effect, Happening, Run};
 
 impl Host {
     /// The run that called this one, or its caller's caller, as long as those are not over.
@@ -29,6 +30,32 @@ impl Host {
     pub fn called(&self, run: RunId) -> Result<Vec<RunRecord>, Error> {
         let called = Listing::new().children_of(run);
         Ok(self.journal().list(&called, usize::MAX >> 1)?.runs)
+    }
+
+    /// Cancels what a run has called and no longer waits for: the call had no more time, or the
+    /// run failed beside it.
+    pub(super) async fn end_forgotten(&self, id: RunId, run: &Run) -> Result<(), Error> {
+        let pending = run.pending();
+        let is_wanted = |child: RunId| {
+            pending.iter().any(|effect| match effect {
+                Effect::Act(action) => {
+                    matches!(action.what, Deed::Call { .. }) && deed::called(id, action) == child
+                }
+                _ => false,
+            })
+        };
+        for child in self.called(id)? {
+            if child.status.is_final() || is_wanted(child.id) {
+                continue;
+            }
+            let reason = "the run that called it goes on without it".to_owned();
+            match Box::pin(self.record(child.id, Happening::Cancelled { reason })).await {
+                // It ended meanwhile.
+                Ok(()) | Err(Error::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// What a run waits for, with what the runs it has called wait for.

@@ -9,8 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::recorded::Recorded;
 use super::secrets::masked_effect;
 use super::sessions;
+use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
@@ -43,6 +45,10 @@ pub(super) struct Driver {
     pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
     unseen: Vec<Effect>,
+    /// It has called others from here.
+    pub(super) has_called: bool,
+    /// What the clock decided at the start of the run, and nobody has recorded yet.
+    late: Vec<u64>,
     /// Where its commands run.
     directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
@@ -50,6 +56,10 @@ pub(super) struct Driver {
 }
 
 /// What a driver does next.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 enum Turn {
     Message(Option<Message>),
     /// Somebody else may have written to the run.
@@ -59,6 +69,10 @@ enum Turn {
 }
 
 /// What came of something under way.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every one is the large one"
+)]
 pub(super) enum Message {
     Happened(Happening),
     /// Nobody is there to answer this.
@@ -81,10 +95,18 @@ impl Driver {
         let mut run = restored(program, loaded.snapshot.as_ref())?;
         let mut last_at = 0;
         let mut unseen = Vec::new();
-        for event in &loaded.events {
-            let event = read(event)?;
-            last_at = event.at;
-            unseen = run.apply(&event)?;
+        let mut late = Vec::new();
+        let recorded = Recorded::all(&loaded.events)?;
+        for event in &recorded {
+            last_at = event.event.at;
+            unseen = if recorded.len() == 1 && event.is_new() {
+                let longest = host.inner.options.expression_time;
+                let (applied, found) = judged(longest, || run.apply(&event.event));
+                late = found;
+                applied?
+            } else {
+                event.apply(&mut run, None)?
+            };
         }
         if let Some(data) = run.data() {
             host.learn(&data.start);
@@ -106,6 +128,8 @@ impl Driver {
             tasks: HashMap::new(),
             parked: HashSet::new(),
             unseen,
+            has_called: false,
+            late,
             directory,
             happened,
             inbox,
@@ -169,34 +193,13 @@ impl Driver {
         }
     }
 
-    /// Whether the clock of `limits.timeout` has to be told that an action waits for somebody; of
-    /// prompts and delegates it knows.
-    fn is_clock_to_stop(&self, action: ActionId) -> bool {
-        let is_limited = self.run.program().graph().limits.timeout.is_some();
-        is_limited
-            && self.run.pending().iter().any(|effect| match effect {
-                Effect::Act(pending) if pending.id == action => matches!(
-                    pending.what,
-                    Deed::Call { .. } | Deed::Shell { .. } | Deed::Tool { .. }
-                ),
-                _ => false,
-            })
-    }
-
-    /// What waited for somebody is tried again here, and the clock goes on.
-    async fn unpark(&mut self) -> Result<(), Error> {
-        let parked = self.run.data().map(|data| data.parked.clone());
-        for action in parked.unwrap_or_default() {
-            let effects = self.append(Happening::Unparked { action }).await?;
-            // The clock is taken over with everything else.
-            drop(effects);
-        }
-        Ok(())
-    }
-
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
         let mut stop = self.host.inner.stop.subscribe();
-        self.unpark().await?;
+        if !self.late.is_empty() {
+            let evaluations = std::mem::take(&mut self.late);
+            self.append(Happening::Late { evaluations }).await?;
+        }
+        self.wake().await?;
         self.take_over();
         let mut look = look();
         loop {
@@ -227,6 +230,30 @@ impl Driver {
         }
     }
 
+    /// The time in which nobody drove the run is not the run's.
+    async fn wake(&mut self) -> Result<(), Error> {
+        let is_fresh = self.host.fresh().contains(&self.id);
+        loop {
+            let clock = self.run.data().map(|data| (data.resting, data.limit));
+            let appended = match clock {
+                Some((false, Some(_))) if !is_fresh => {
+                    self.append_at(self.last_at, Happening::Rested).await
+                }
+                Some((true, _)) => match self.append(Happening::Continued).await {
+                    // What it wants is wanted of whoever takes the run over, which follows.
+                    Ok(_) => return Ok(()),
+                    Err(error) => Err(error),
+                },
+                _ => return Ok(()),
+            };
+            match appended {
+                Ok(_) => {}
+                Err(Error::Journal(journal::Error::Fenced { .. })) => self.read_on(|_, _| {})?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// What has come of something under way. Nothing is lost when this is not waited for.
     pub(super) async fn next(&mut self) -> Option<Message> {
         self.inbox.recv().await
@@ -241,9 +268,6 @@ impl Driver {
                 // Somebody else may have answered it meanwhile.
                 if self.run.action(action).is_some() {
                     self.parked.insert(action);
-                    if self.is_clock_to_stop(action) {
-                        self.happen(Happening::Parked { action }).await?;
-                    }
                 }
                 Ok(())
             }
@@ -285,9 +309,17 @@ impl Driver {
         if let Happening::Woke { timer } = &happening {
             self.tasks.remove(timer);
         }
+        let has_called = self.has_called;
         match self.append(happening.clone()).await {
             Ok(effects) => {
+                let stops = |effect: &Effect| matches!(effect, Effect::Stop(_));
+                let is_late = matches!(happening, Happening::TimedOut { .. });
+                let forgets = has_called && (is_late || effects.iter().any(stops));
                 effects.into_iter().for_each(|effect| self.act(effect));
+                if forgets {
+                    let host = self.host.clone();
+                    host.end_forgotten(self.id, &self.run).await?;
+                }
                 Ok(())
             }
             Err(Error::Journal(journal::Error::Fenced { .. })) => {
@@ -303,11 +335,26 @@ impl Driver {
 
     /// Records an event and applies it. What it wants is acted on only after this.
     pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
-        let at = now().max(self.last_at);
+        self.append_at(now().max(self.last_at), what).await
+    }
+
+    async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
-        let effects = self.run.apply(&event)?;
-        match self.write(&event, &effects).await {
+        let longest = self.host.inner.options.expression_time;
+        let (effects, evaluations) = judged(longest, || self.run.apply(&event));
+        let effects = effects?;
+        let late = match evaluations.is_empty() {
+            true => None,
+            false => Some(Event {
+                at,
+                what: Happening::Late { evaluations },
+            }),
+        };
+        if let Some(late) = &late {
+            self.run.apply(late)?;
+        }
+        match self.write(&event, late.as_ref(), &effects).await {
             Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
@@ -318,13 +365,21 @@ impl Driver {
     }
 
     /// Records an event that has been applied.
-    async fn write(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Error> {
+    async fn write(
+        &mut self,
+        event: &Event,
+        late: Option<&Event>,
+        effects: &[Effect],
+    ) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
         let waits = self.waits_after(&event.what, effects);
         let mut append = Append::after(self.id, self.last)
             .event(event.at, kind(&event.what), body)
             .update(self.update(event.at, waits));
+        if let Some(late) = late {
+            append = append.event(late.at, kind(&late.what), self::body(late)?);
+        }
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
             && self.bytes_since_snapshot >= self.snapshot_bytes;
@@ -350,8 +405,9 @@ impl Driver {
         let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq) + 1;
         let mut run = restored(Arc::clone(self.run.program()), snapshot.as_ref())?;
         let events = self.host.journal();
-        for event in events.events(self.id, from..=self.last, usize::MAX)? {
-            run.apply(&read(&event)?)?;
+        let events = events.events(self.id, from..=self.last, usize::MAX)?;
+        for event in Recorded::all(&events)? {
+            event.apply(&mut run, None)?;
         }
         self.run = run;
         Ok(())
@@ -459,11 +515,10 @@ impl Driver {
             .host
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
-        for event in others {
+        for event in Recorded::all(&others)? {
             self.last = event.seq;
-            let event = read(&event)?;
-            self.last_at = event.at;
-            for effect in self.run.apply(&event)? {
+            self.last_at = event.event.at;
+            for effect in event.apply(&mut self.run, None)? {
                 act(self, effect);
             }
         }
@@ -510,6 +565,7 @@ impl Driver {
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
         self.parked.remove(&id);
+        self.has_called |= matches!(action.what, Deed::Call { .. });
         let directory = Arc::clone(&self.directory);
         let agent_driven = self.run.is_agent_driven();
         self.tasks.insert(
@@ -616,8 +672,4 @@ fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Resu
     let data = serde_json::from_slice(&snapshot.body);
     let data = data.map_err(|error| Error::Unreadable(error.to_string()))?;
     Ok(Run::restore(program, data))
-}
-
-fn read(event: &journal::Event) -> Result<Event, Error> {
-    serde_json::from_slice(&event.body).map_err(|error| Error::Unreadable(error.to_string()))
 }

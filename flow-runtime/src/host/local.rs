@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::Graph;
 use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
@@ -126,6 +127,9 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// How long one expression may take. Counted work bounds it before, except on a machine that
+    /// is very slow.
+    pub expression_time: Duration,
     /// Makes the evaluator of a graph's expressions.
     pub evaluator: fn(&Graph) -> Box<dyn Evaluator>,
 }
@@ -146,6 +150,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            expression_time: Duration::from_secs(5),
             evaluator,
         }
     }
@@ -394,8 +399,12 @@ impl Host {
             self.journal().forget_process(run, &orphan.action).await?;
         }
         let mut driver = Driver::open(self.clone(), run)?;
+        self.end_forgotten(run, &driver.run).await?;
         let report = driver.drive().await;
         driver.stop_all().await;
+        if driver.has_called {
+            self.end_forgotten(run, &driver.run).await?;
+        }
         // A failed run may be tried again.
         let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
         self.inner.vault.forget(&run.to_string(), is_over);
@@ -455,11 +464,11 @@ impl Host {
         let program = self.program(self.journal().run(run)?.definition)?;
         let mut replayed = Run::new(program);
         let mut history = Vec::new();
-        for event in self.journal().events(run, 1.., usize::MAX)? {
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
-            let effects = replayed.apply(&event)?.into_iter();
-            history.extend(effects.map(|effect| (event.at, masked_effect(&effect))));
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        for recorded in Recorded::all(&events)? {
+            let effects = recorded.apply(&mut replayed, None)?.into_iter();
+            let at = recorded.event.at;
+            history.extend(effects.map(|effect| (at, masked_effect(&effect))));
         }
         Ok(history)
     }
@@ -594,8 +603,8 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Woke { .. } => "woke",
         Happening::Updated { .. } => "updated",
         Happening::Continued => "continued",
-        Happening::Parked { .. } => "parked",
-        Happening::Unparked { .. } => "unparked",
+        Happening::Rested => "rested",
+        Happening::Late { .. } => "late",
         Happening::Checkpointed { .. } => "checkpointed",
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",

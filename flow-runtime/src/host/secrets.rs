@@ -404,14 +404,14 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         },
         other @ (Happening::Woke { .. }
         | Happening::Continued
-        | Happening::Parked { .. }
-        | Happening::Unparked { .. }
+        | Happening::Rested
+        | Happening::Late { .. }
         | Happening::Taken { .. }
         | Happening::Resumed) => other,
     }
 }
 
-fn masked_failure(failure: &Failure) -> Failure {
+pub(super) fn masked_failure(failure: &Failure) -> Failure {
     Failure {
         message: secret::mask(&failure.message).into_owned(),
         ..failure.clone()

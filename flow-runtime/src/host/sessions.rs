@@ -5,11 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flow_model::tools::{self, ListTerminalSessionsRequest, Toolset};
+use serde_json::Value as Json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::local::{Host, now};
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Status};
-use crate::terminal::{Place, Terminals};
+use crate::terminal::{CallError, Place, Terminals};
 use crate::value::Value;
 
 /// Longer than any run waits for a prompt that has no limit of its own.
@@ -17,22 +20,26 @@ const FOR_EVER: u64 = 24 * 60 * 60 * 1000;
 /// How much earlier than the limit the wait ends, so that there is time to say why.
 const MARGIN: u64 = 100;
 
-/// Terminal sessions that runs have opened and nobody has closed.
+/// Terminal sessions that runs have opened, or are about to.
 #[derive(Default)]
 pub(super) struct OpenedSessions {
-    by_run: Mutex<HashMap<RunId, Vec<String>>>,
+    by_run: Mutex<HashMap<RunId, Vec<Opening>>>,
 }
 
+/// A session that is being opened, or was. It goes on when its run does not: only then is it known
+/// what is to be closed.
+type Opening = JoinHandle<Option<String>>;
+
 impl OpenedSessions {
-    fn by_run(&self) -> MutexGuard<'_, HashMap<RunId, Vec<String>>> {
+    fn by_run(&self) -> MutexGuard<'_, HashMap<RunId, Vec<Opening>>> {
         self.by_run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, run: RunId, sessions: impl IntoIterator<Item = String>) {
+    fn add(&self, run: RunId, sessions: impl IntoIterator<Item = Opening>) {
         self.by_run().entry(run).or_default().extend(sessions);
     }
 
-    fn take(&self, run: RunId) -> Vec<String> {
+    fn take(&self, run: RunId) -> Vec<Opening> {
         self.by_run().remove(&run).unwrap_or_default()
     }
 }
@@ -75,26 +82,45 @@ impl Host {
         tool: &str,
         parameters: &Value,
     ) -> Option<Happening> {
-        let answer = terminals.call(tool, parameters.to_json()).await;
-        Some(match answer {
-            Ok(answer) => {
-                let result = Value::from(&answer);
-                if tool == "open_terminal"
-                    && let Some(session) = result.get("session_id").and_then(Value::as_str)
-                {
-                    self.inner.opened.add(run, [session.to_owned()]);
-                }
-                Happening::Completed {
-                    action: action.id,
-                    result,
-                }
+        let answer = match tool {
+            "open_terminal" => {
+                self.open_terminal(terminals, run, parameters.to_json())
+                    .await?
             }
+            _ => terminals.call(tool, parameters.to_json()).await,
+        };
+        Some(match answer {
+            Ok(answer) => Happening::Completed {
+                action: action.id,
+                result: Value::from(&answer),
+            },
             Err(error) => Happening::Failed {
                 action: action.id,
                 error: Failure::new(FailureKind::Action, error.to_string()),
                 result: Value::Null,
             },
         })
+    }
+
+    /// Opens a session that is the run's to look after, also when the run stops meanwhile.
+    async fn open_terminal(
+        &self,
+        terminals: &Terminals,
+        run: RunId,
+        parameters: Json,
+    ) -> Option<Result<Json, CallError>> {
+        let (tell, answer) = oneshot::channel();
+        let terminals = terminals.clone();
+        let opening = tokio::spawn(async move {
+            let answer = terminals.call("open_terminal", parameters).await;
+            let opened = answer.as_ref().ok();
+            let session = opened.and_then(|it| it["session_id"].as_str().map(str::to_owned));
+            // Whoever asked may be gone.
+            let _ = tell.send(answer);
+            session
+        });
+        self.inner.opened.add(run, [opening]);
+        answer.await.ok()
     }
 
     /// The variables of a session that are set, once its shell is at its prompt.
@@ -158,9 +184,11 @@ impl Host {
             Status::Failed | Status::Cancelled => {
                 let sessions = self.inner.opened.take(run);
                 if let Some(terminals) = &self.inner.options.terminals {
-                    for session in sessions {
-                        // One that has ended already is what was wanted.
-                        let _ = terminals.close(&session).await;
+                    for opening in sessions {
+                        if let Ok(Some(session)) = opening.await {
+                            // One that has ended already is what was wanted.
+                            let _ = terminals.close(&session).await;
+                        }
                     }
                 }
             }

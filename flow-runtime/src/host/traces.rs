@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::driver::Driver;
 use super::local::{Error, Host};
+use super::recorded::Recorded;
 use crate::journal::RunId;
-use crate::run::{Event, Observer, Run, Sizes, Transformation};
+use crate::run::{Observer, Run, Sizes, Transformation};
 use crate::value::Value;
 
 /// Traces that are kept of a run; earlier ones are counted only.
@@ -131,11 +132,10 @@ impl Host {
             left_out: 0,
             fields: indexmap::IndexMap::new(),
         };
-        for event in self.journal().events(run, 1.., usize::MAX)? {
-            tracer.event = event.seq;
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
-            replayed.apply_watched(&event, &mut tracer)?;
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        for recorded in Recorded::all(&events)? {
+            tracer.event = recorded.seq;
+            recorded.apply(&mut replayed, Some(&mut tracer))?;
         }
         let fields = tracer.fields.into_iter();
         let traces = Traces {

@@ -100,7 +100,7 @@ pub enum Error {
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An earlier write failed, so it is unknown what the disk holds; nothing is written any more.
-    #[error("{path} takes no more writes since one failed ({cause}); open it again")]
+    #[error("{cause}; nothing has been written since")]
     Poisoned {
         /// The journal.
         path: PathBuf,

@@ -265,23 +265,25 @@ fn make(path: &Path) -> Result<(), Error> {
     if !found.is_file() {
         return Err(Error::NotAFile { path });
     }
+    let own = found.permissions().mode() & 0o700;
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.clone().into_os_string();
         file.push(suffix);
-        tighten(Path::new(&file))?;
+        // SQLite's own files beside a journal that was read-only for a while are so still.
+        tighten(Path::new(&file), own)?;
     }
     Ok(())
 }
 
-/// Takes a file away from everyone but the user.
-fn tighten(path: &Path) -> Result<(), Error> {
+/// Takes a file away from everyone but the user, who may do with it what the mode says.
+fn tighten(path: &Path, own: u32) -> Result<(), Error> {
     let Ok(found) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     let mode = found.permissions().mode();
-    if mode & 0o077 == 0 {
+    if mode & 0o777 == own {
         return Ok(());
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))
+    fs::set_permissions(path, fs::Permissions::from_mode(own))
         .map_err(|error| Error::io(path, error))
 }

@@ -10,6 +10,7 @@ use super::event::{Failure, FailureKind};
 use super::machine::Machine;
 use super::observe::Transformation;
 use super::view::{Evaluator, Field, View};
+use crate::expression::Computation;
 use crate::value::Value;
 
 /// The value of a computed field.
@@ -191,7 +192,7 @@ impl<'r> Machine<'r> {
         let at = self.at;
         let mut before = Vec::with_capacity(due.len());
         let mut made: Vec<Option<Cell>> = Vec::with_capacity(due.len());
-        let mut rules: Vec<(&Rule, Value)> = Vec::with_capacity(due.len());
+        let mut rules: Vec<Computation<'_>> = Vec::with_capacity(due.len());
         let mut asked: Vec<usize> = Vec::with_capacity(due.len());
         let mut known = None;
         for (place, due) in due.iter().enumerate() {
@@ -203,7 +204,11 @@ impl<'r> Machine<'r> {
                 let view = View::of_state(graph, dependents, self.data, at, seed);
                 match input(&view, field, &mut known) {
                     Ok(input) => {
-                        rules.push((&field.rule, input));
+                        rules.push(Computation {
+                            rule: &field.rule,
+                            input,
+                            seed: own_seed(seed, due.index),
+                        });
                         asked.push(place);
                         None
                     }
@@ -219,10 +224,11 @@ impl<'r> Machine<'r> {
             // Whoever watches wants to know what each one takes.
             Some(observer) => {
                 let turns = asked.iter().zip(&rules);
-                let one = turns.map(|(place, (rule, input))| {
+                let one = turns.map(|(place, computation)| {
                     let field = &graph.computed[due[*place].index];
                     observer.begins(&field.name);
-                    let made = evaluator.compute(rule, input, &view);
+                    let Computation { rule, input, seed } = computation;
+                    let made = evaluator.compute(rule, input, &view.seeded(*seed));
                     observer.ended(Transformation {
                         at,
                         field,
@@ -237,6 +243,8 @@ impl<'r> Machine<'r> {
         };
         for (place, value) in asked.into_iter().zip(values) {
             let field = &graph.computed[due[place].index];
+            // What a validation draws is not what the rule drew.
+            let view = view.seeded(!own_seed(seed, due[place].index));
             let value = value.and_then(|value| validated(field, value, evaluator, &view));
             made[place] = Some(cell(field, value, &before[place]));
         }
@@ -251,6 +259,12 @@ impl<'r> Machine<'r> {
         }
         changed
     }
+}
+
+/// Every field draws randomness of its own.
+fn own_seed(seed: u64, index: usize) -> u64 {
+    let mixed = (seed ^ (index as u64 + 1).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
 }
 
 /// What a field's rule is handed, or what the field is without asking its rule. `known` is the

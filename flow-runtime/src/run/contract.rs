@@ -154,12 +154,12 @@ impl Machine<'_> {
                          are set:",
                     ),
                 }
-                for variable in missing {
-                    message.push_str(&format!("\n  export {}=value", variable.name));
-                    if let Some(description) = &variable.description {
-                        message.push_str(&format!("  # {description}"));
-                    }
-                }
+                let lines: Vec<String> = missing
+                    .iter()
+                    .map(|variable| format!("export {}=value", variable.name))
+                    .collect();
+                message.push(' ');
+                message.push_str(&lines.join("; "));
                 message
             }
             ContractSide::ReturnValues => {

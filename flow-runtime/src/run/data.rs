@@ -74,9 +74,9 @@ pub struct Data {
     pub used: u64,
     /// When the current stretch of counted time began.
     pub counting_since: Option<u64>,
-    /// Actions that wait for somebody who is not there.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub parked: BTreeSet<ActionId>,
+    /// Nobody drives the run: the clock stands still.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resting: bool,
     /// Where somebody last wanted to be able to come back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,

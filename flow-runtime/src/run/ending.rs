@@ -208,6 +208,7 @@ impl<'r> Machine<'r> {
             self.data.used += self.at.saturating_sub(since);
         }
         self.data.status = finish.status;
+        self.data.resting = false;
         self.data.ready.clear();
         self.effects.push(Effect::Finish(finish));
     }

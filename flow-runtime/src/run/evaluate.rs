@@ -7,7 +7,7 @@ use flow_model::graph::{Expression, Rule, Template, Tier};
 use super::event::{Failure, FailureKind};
 use super::view::{Evaluator, Field, View};
 use crate::expression::{
-    self, Context, Engine, ErrorKind, EvalError, Instant, Scope, Variable, truth,
+    self, Computation, Context, Engine, ErrorKind, EvalError, Instant, Scope, Variable, truth,
 };
 use crate::value::Value;
 
@@ -125,7 +125,7 @@ impl Evaluator for Expressions {
 
     fn compute_each(
         &self,
-        rules: &[(&Rule, Value)],
+        rules: &[Computation<'_>],
         view: &View<'_>,
     ) -> Vec<Result<Value, Failure>> {
         let (names, instant) = (Names(view), instant(view));

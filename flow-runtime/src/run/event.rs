@@ -70,8 +70,11 @@ pub enum Happening {
         /// One batch.
         updates: Vec<Update>,
     },
-    /// The run goes on after it had given way to others.
+    /// The run goes on after it had given way to others, or rested.
     Continued,
+    /// Nobody drives the run, because all that is under way waits for somebody, or because whoever
+    /// drove it has gone: its clock stands still until it continues.
+    Rested,
     /// Somebody wants to be able to come back here.
     Checkpointed {
         /// Why.
@@ -87,16 +90,11 @@ pub enum Happening {
         /// The index of the item.
         item: usize,
     },
-    /// An action waits for somebody who is not there: a run that it called does, or it needs a
-    /// secret. The clock of `limits.timeout` stands still.
-    Parked {
-        /// Which one.
-        action: ActionId,
-    },
-    /// An action that waited for somebody goes on.
-    Unparked {
-        /// Which one.
-        action: ActionId,
+    /// The clock ended evaluations while the event before this one was applied. It is recorded
+    /// with that event, so that a replay decides the same on any machine.
+    Late {
+        /// The evaluations, by what their randomness starts from.
+        evaluations: Vec<u64>,
     },
     /// Whoever drives the run has given it up: it has failed.
     GivenUp {

@@ -11,21 +11,37 @@ use super::effect::{Action, Deed, Status};
 use super::event::{ActionId, Failure};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, ROOT, Waits};
 use super::{Data, Refusal, Run};
+use crate::secret;
 use crate::value::Value;
 
 /// Parts of a name that are looked at: tasks within tasks, and a call.
 const DEEPEST: usize = 8;
 
 impl Deed {
-    /// Whether it is the agent's to do where an agent drives the run.
+    /// Whether it is the agent's to do where an agent drives the run. Commands and calls with
+    /// secrets are not: nobody but the host learns those.
     #[must_use]
     pub fn is_for_agent(&self) -> bool {
         match self {
-            Deed::Shell { by, .. } => match by {
-                By::Host | By::Agent => true,
+            Deed::Shell {
+                by,
+                env,
+                working_directory,
+                ..
+            } => match by {
+                By::Host | By::Agent => {
+                    let texts = env.iter().map(|(_, value)| value);
+                    !texts
+                        .chain(working_directory)
+                        .any(|it| secret::concerns(it))
+                }
                 By::Server => false,
             },
-            Deed::Tool { builtin, .. } => !builtin,
+            Deed::Tool {
+                builtin,
+                parameters,
+                ..
+            } => !builtin && !secret::concerns_value(parameters),
             Deed::Prompt { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }

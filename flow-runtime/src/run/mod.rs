@@ -347,6 +347,7 @@ impl Run {
             Happening::Completed { action, result } => self.check_answer(data, *action, result),
             Happening::Cancelled { .. }
             | Happening::Checkpointed { .. }
+            | Happening::Rested
             | Happening::GivenUp { .. } => over(data),
             Happening::Taken { tasks, item } => {
                 over(data)?;
@@ -356,8 +357,7 @@ impl Run {
             | Happening::TimedOut { .. }
             | Happening::Declined { .. }
             | Happening::Woke { .. }
-            | Happening::Parked { .. }
-            | Happening::Unparked { .. }
+            | Happening::Late { .. }
             | Happening::Continued => Ok(()),
         }
     }
@@ -554,7 +554,7 @@ fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         limit: None,
         used: 0,
         counting_since: None,
-        parked: std::collections::BTreeSet::new(),
+        resting: false,
         checkpoint: None,
         failed_tasks: std::collections::BTreeMap::new(),
         start: start.clone(),
@@ -583,7 +583,9 @@ impl Machine<'_> {
                     let _ = self.change(ROOT, &changes);
                 }
             }
-            Happening::Continued => {}
+            Happening::Continued => self.data.resting = false,
+            Happening::Rested => self.data.resting = true,
+            Happening::Late { .. } => {}
             Happening::Checkpointed { reason, step } => {
                 self.data.checkpoint = Some(Checkpoint {
                     at: self.at,
@@ -607,14 +609,6 @@ impl Machine<'_> {
                 });
             }
             Happening::Resumed => self.resume(),
-            Happening::Parked { action } => {
-                if self.data.waiting.contains_key(action) {
-                    self.data.parked.insert(*action);
-                }
-            }
-            Happening::Unparked { action } => {
-                self.data.parked.remove(action);
-            }
         }
     }
 
@@ -1000,25 +994,22 @@ impl Machine<'_> {
         }
         let limit = (limit * 1000.0) as u64;
         let agent_driven = self.data.start.agent_driven;
-        let parked = &self.data.parked;
-        let waits_for_people = self.data.frames.values().all(|frame| {
-            match frame.step.as_ref().map(|step| &step.waits) {
-                Some(Waits::Action(action)) if parked.contains(&action.id) => true,
-                Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
-                Some(Waits::Action(action)) => matches!(
-                    action.what,
-                    Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
-                ),
-                Some(Waits::Judgement { .. } | Waits::Children(_)) => true,
-                Some(
-                    Waits::Turn(_)
-                    | Waits::Pause { .. }
-                    | Waits::Time { .. }
-                    | Waits::Environment { .. },
-                )
-                | None => false,
-            }
-        });
+        let is_persons = |frame: &Frame| match frame.step.as_ref().map(|step| &step.waits) {
+            Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
+            Some(Waits::Action(action)) => matches!(
+                action.what,
+                Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
+            ),
+            Some(Waits::Judgement { .. } | Waits::Children(_)) => true,
+            Some(
+                Waits::Turn(_)
+                | Waits::Pause { .. }
+                | Waits::Time { .. }
+                | Waits::Environment { .. },
+            )
+            | None => false,
+        };
+        let waits_for_people = self.data.resting || self.data.frames.values().all(is_persons);
         match (self.data.counting_since, waits_for_people) {
             (None, false) => {
                 self.data.counting_since = Some(self.at);

@@ -10,6 +10,7 @@ use super::data::Data;
 use super::event::Failure;
 use super::frame::Frame;
 use super::state::Store;
+use crate::expression::Computation;
 use crate::value::Value;
 
 /// Evaluates expressions. Everything it may depend on is in the view.
@@ -46,11 +47,11 @@ pub trait Evaluator: Send + Sync {
     /// is what [`Evaluator::compute`] gives for it.
     fn compute_each(
         &self,
-        rules: &[(&Rule, Value)],
+        rules: &[Computation<'_>],
         view: &View<'_>,
     ) -> Vec<Result<Value, Failure>> {
         let each = rules.iter();
-        each.map(|(rule, input)| self.compute(rule, input, view))
+        each.map(|it| self.compute(it.rule, &it.input, &view.seeded(it.seed)))
             .collect()
     }
 
@@ -97,6 +98,12 @@ pub enum Field {
 }
 
 impl<'a> View<'a> {
+    /// The same with other randomness.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        View { seed, ..self }
+    }
+
     /// All of a run's own state, and nothing of any step.
     pub(super) fn of_state(
         graph: &'a Graph,

@@ -36,7 +36,7 @@ mod process;
 mod program;
 mod pty;
 mod registry;
-pub mod scanner;
+mod scanner;
 mod screen;
 mod session;
 mod shells;

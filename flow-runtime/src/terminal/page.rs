@@ -1,23 +1,53 @@
 //! Long texts in pages.
 
+use std::sync::Arc;
+
+/// A text that is read page by page. It stays as it was when its first page was read, whatever the
+/// terminal does meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    /// Counts the texts, so that a cursor into an older one is known.
+    edition: u64,
+    text: Arc<str>,
+}
+
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) text: String,
-    /// Where the next part begins, if there is one.
-    pub(super) next: Option<u64>,
+    /// Where to read on, if there is more.
+    pub(super) next: Option<String>,
 }
 
-/// The part of a text that begins at this character and has at most so many.
-pub(super) fn page(text: &str, start: u64, most: usize) -> Page {
-    let start = usize::try_from(start).unwrap_or(usize::MAX);
-    let mut rest = text.chars();
-    let skipped = rest.by_ref().take(start).count();
-    let rest = rest.as_str();
-    let end = rest.char_indices().nth(most).map(|(at, _)| at);
-    Page {
-        text: rest[..end.unwrap_or(rest.len())].to_owned(),
-        next: end.map(|_| (skipped + most) as u64),
+impl Book {
+    /// The first page of a text, with at most so many characters.
+    pub(super) fn open(&mut self, text: &str, most: usize) -> Page {
+        let end = text.char_indices().nth(most).map(|(at, _)| at);
+        if end.is_some() {
+            self.edition += 1;
+            self.text = Arc::from(text);
+        }
+        self.page(text, 0, end)
+    }
+
+    /// The page at a cursor; `None` when it leads nowhere, or into a text that was replaced.
+    pub(super) fn turn(&mut self, cursor: &str, most: usize) -> Option<Page> {
+        let (edition, start) = cursor.split_once('-')?;
+        if edition.parse() != Ok(self.edition) {
+            return None;
+        }
+        let text = Arc::clone(&self.text);
+        let start = start.parse().ok()?;
+        let rest = text.get(start..)?;
+        let end = rest.char_indices().nth(most).map(|(at, _)| start + at);
+        Some(self.page(&text, start, end))
+    }
+
+    fn page(&self, text: &str, start: usize, end: Option<usize>) -> Page {
+        Page {
+            text: text[start..end.unwrap_or(text.len())].to_owned(),
+            next: end.map(|end| format!("{}-{end}", self.edition)),
+        }
     }
 }
 
@@ -47,14 +77,33 @@ mod tests {
     fn pages_put_together_are_the_text() {
         let text = "aé漢\nbcd";
         for most in 1..10 {
-            let mut whole = String::new();
-            let mut at = Some(0);
-            while let Some(start) = at {
-                let part = page(text, start, most);
+            let mut book = Book::default();
+            let mut part = book.open(text, most);
+            let mut whole = part.text;
+            while let Some(cursor) = part.next {
+                part = book.turn(&cursor, most).expect("a page");
                 whole.push_str(&part.text);
-                at = part.next;
             }
             assert_eq!(whole, text);
+        }
+    }
+
+    #[test]
+    fn a_cursor_leads_into_its_own_text_or_nowhere() {
+        let mut book = Book::default();
+        let first = book.open("abcdef", 3).next.expect("more");
+        assert_eq!(
+            book.turn(&first, 9).map(|page| page.text),
+            Some("def".to_owned())
+        );
+        let second = book.open("uvwxyz", 3).next.expect("more");
+        assert_eq!(book.turn(&first, 9), None);
+        assert_eq!(
+            book.turn(&second, 9).map(|page| page.text),
+            Some("xyz".to_owned())
+        );
+        for wrong in ["", "next", "2", "2-", "2-99", "x-1", "2--1"] {
+            assert_eq!(book.turn(wrong, 9), None, "{wrong}");
         }
     }
 

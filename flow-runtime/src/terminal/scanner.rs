@@ -5,7 +5,7 @@
 //! what they need from here. The scanner is total: any bytes, cut anywhere, give the same pieces.
 
 /// Takes what a scanner finds, in order.
-pub trait Pieces {
+pub(super) trait Pieces {
     /// Bytes for an emulator: everything but our own marks. Comes after the pieces within it.
     fn raw(&mut self, bytes: &[u8]);
 
@@ -25,16 +25,16 @@ pub trait Pieces {
 
 /// A control sequence: `CSI`, its parameters, its last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sequence<'a> {
+pub(super) struct Sequence<'a> {
     /// Parameters and intermediate bytes as they were written; the first 32 of them.
-    pub parameters: &'a [u8],
+    pub(super) parameters: &'a [u8],
     /// What to do.
-    pub action: u8,
+    pub(super) action: u8,
 }
 
 impl Sequence<'_> {
     /// Whether it sets (`h`) or resets (`l`) a private mode, and which.
-    pub fn private_modes(&self) -> Option<(bool, impl Iterator<Item = u16>)> {
+    pub(super) fn private_modes(&self) -> Option<(bool, impl Iterator<Item = u16>)> {
         let set = match self.action {
             b'h' => true,
             b'l' => false,
@@ -50,7 +50,7 @@ impl Sequence<'_> {
 
 /// Where a shell is, as its integration tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub(super) enum Mark {
     /// A prompt is about to be shown; once for each prompt.
     Prompt,
     /// The first character of the prompt follows; again whenever it is drawn anew.
@@ -74,7 +74,7 @@ const PREFIX: &[u8] = b"133;";
 
 /// Takes the bytes of one terminal apart.
 #[derive(Debug)]
-pub struct Scanner {
+pub(super) struct Scanner {
     nonce: Vec<u8>,
     state: State,
     parameters: Vec<u8>,
@@ -108,7 +108,7 @@ const SUB: u8 = 0x1a;
 
 impl Scanner {
     /// A scanner that knows its own marks by this nonce.
-    pub fn new(nonce: &str) -> Scanner {
+    pub(super) fn new(nonce: &str) -> Scanner {
         Scanner {
             nonce: nonce.as_bytes().to_vec(),
             state: State::Ground,
@@ -118,7 +118,7 @@ impl Scanner {
     }
 
     /// Takes the next bytes apart.
-    pub fn scan(&mut self, bytes: &[u8], pieces: &mut impl Pieces) {
+    pub(super) fn scan(&mut self, bytes: &[u8], pieces: &mut impl Pieces) {
         // Bytes before `given` have been passed on as raw.
         let mut given = 0;
         let mut at = 0;

@@ -1,6 +1,7 @@
 //! What a terminal shows: the emulator, read as text.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use alacritty_terminal::Term;
@@ -25,31 +26,44 @@ pub(super) struct Screen {
     left: Option<String>,
     /// Changes whenever something was shown.
     version: u64,
+    size: Size,
+    scrollback: usize,
+    /// The emulator has panicked and was replaced.
+    failed: bool,
 }
 
 /// Collects what the emulator answers to queries.
 #[derive(Clone, Debug)]
-struct Replies {
-    bytes: Arc<Mutex<Vec<u8>>>,
+struct Replies(Arc<Mutex<Outbox>>);
+
+#[derive(Debug)]
+struct Outbox {
+    bytes: Vec<u8>,
     size: Size,
+}
+
+impl Replies {
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl EventListener for Replies {
     fn send_event(&self, event: Event) {
+        let mut outbox = self.outbox();
         let reply = match event {
             Event::PtyWrite(text) => text,
             Event::TextAreaSizeRequest(format) => format(WindowSize {
-                num_lines: self.size.rows,
-                num_cols: self.size.columns,
+                num_lines: outbox.size.rows,
+                num_cols: outbox.size.columns,
                 cell_width: 8,
                 cell_height: 16,
             }),
             // Clipboard and colours are nobody's business here.
             _ => return,
         };
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes.len() + reply.len() <= MAX_REPLIES {
-            bytes.extend_from_slice(reply.as_bytes());
+        if outbox.bytes.len() + reply.len() <= MAX_REPLIES {
+            outbox.bytes.extend_from_slice(reply.as_bytes());
         }
     }
 }
@@ -70,10 +84,11 @@ impl Dimensions for Size {
 
 impl Screen {
     pub(super) fn new(size: Size, scrollback: usize) -> Screen {
-        let replies = Replies {
-            bytes: Arc::default(),
+        let outbox = Outbox {
+            bytes: Vec::new(),
             size,
         };
+        let replies = Replies(Arc::new(Mutex::new(outbox)));
         let config = Config {
             scrolling_history: scrollback,
             osc52: Osc52::Disabled,
@@ -85,16 +100,36 @@ impl Screen {
             replies,
             left: None,
             version: 0,
+            size,
+            scrollback,
+            failed: false,
         }
     }
 
     /// Shows bytes.
     pub(super) fn advance(&mut self, bytes: &[u8]) {
-        self.version += 1;
-        self.processor.advance(&mut self.term, bytes);
+        self.guarded(|screen| screen.processor.advance(&mut screen.term, bytes));
         if self.left.is_some() && !self.is_alternate() {
             self.left = None;
         }
+    }
+
+    /// Whether the emulator has ever panicked.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Lets the emulator work. One that panics is replaced by an empty one: what a program writes
+    /// must not end the session.
+    fn guarded(&mut self, work: impl FnOnce(&mut Screen)) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if outcome.is_err() {
+            let version = self.version;
+            *self = Screen::new(self.size, self.scrollback);
+            self.version = version;
+            self.failed = true;
+        }
+        self.version += 1;
     }
 
     /// Keeps the primary screen for [`Screen::history`]: the alternate one is about to be shown.
@@ -112,32 +147,26 @@ impl Screen {
     /// Shows an update that has waited too long for its end.
     pub(super) fn expire(&mut self, now: Instant) {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
-            self.version += 1;
-            self.processor.stop_sync(&mut self.term);
+            self.guarded(|screen| screen.processor.stop_sync(&mut screen.term));
         }
     }
 
     /// Shows what waits for its end: what wanted that has ended itself.
     pub(super) fn unsync(&mut self) {
         if self.deadline().is_some() {
-            self.version += 1;
-            self.processor.stop_sync(&mut self.term);
+            self.guarded(|screen| screen.processor.stop_sync(&mut screen.term));
         }
     }
 
     /// Takes what the emulator answered to queries.
     pub(super) fn take_replies(&mut self) -> Vec<u8> {
-        let mut bytes = self
-            .replies
-            .bytes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *bytes)
+        std::mem::take(&mut self.replies.outbox().bytes)
     }
 
     pub(super) fn resize(&mut self, size: Size) {
-        self.version += 1;
-        self.term.resize(size);
+        self.size = size;
+        self.replies.outbox().size = size;
+        self.guarded(|screen| screen.term.resize(size));
     }
 
     pub(super) fn version(&self) -> u64 {

@@ -4,7 +4,7 @@ mod intake;
 mod run;
 
 use std::io::{ErrorKind, PipeReader};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use super::environment::Snapshot;
 use super::error::Error;
 use super::key;
 use super::options::{Options, Size};
+use super::page::Book;
 use super::pattern::{Found, Pattern};
 use super::process;
 use super::program::{Program, Shell};
@@ -51,6 +52,8 @@ pub(super) struct Session {
     state: Mutex<State>,
     moments: watch::Sender<Moment>,
     private: Option<PrivateDirectory>,
+    /// The text that is being read in pages.
+    book: Mutex<Book>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -277,6 +280,7 @@ impl Session {
             state: Mutex::new(state),
             moments: watch::Sender::new(Moment::default()),
             private,
+            book: Mutex::default(),
             threads: Mutex::default(),
         });
         let spawned = |result: std::io::Result<JoinHandle<()>>| {
@@ -419,7 +423,7 @@ impl Session {
     fn is_asked(&self, state: &State) -> bool {
         // fish reads keys again before it says that a command has ended.
         let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
-        !self.pty.mode().lines && !(fish && self.is_in_front())
+        !(self.pty.mode().lines || fish && self.is_in_front())
     }
 
     /// Types text and presses keys.
@@ -587,8 +591,17 @@ impl Session {
         }
     }
 
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
+    }
+
     pub(super) fn visible(&self) -> String {
         lock(&self.state).screen.visible()
+    }
+
+    /// Whether the screen was lost at some point.
+    pub(super) fn lost_screen(&self) -> bool {
+        lock(&self.state).screen.has_failed()
     }
 
     pub(super) fn history(&self) -> String {

@@ -12,7 +12,7 @@ use flow_model::tools::{
 use serde_json::Value;
 
 use super::error::CallError;
-use super::page::{last_characters, last_lines, page};
+use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
 use super::session::Session;
@@ -165,31 +165,37 @@ impl Terminals {
         };
         response.session_id = Some(session.id.clone());
         response.process_running = session.seen().running;
-        let start = match request.cursor.as_deref().map(str::parse::<u64>) {
-            None => 0,
-            Some(Ok(start)) => start,
-            Some(Err(_)) => {
-                response.error = Some(
-                    "`cursor` is not one: pass the `next_cursor` of the previous answer".to_owned(),
-                );
-                return response;
+        let most = request.max_chars as usize;
+        let lines = request.line_count.map(|count| count as usize);
+        let page = match &request.cursor {
+            Some(cursor) => session.book().turn(cursor, most),
+            None => {
+                let (text, lines) = match request.content_mode {
+                    ContentMode::Screen => (session.visible(), lines),
+                    ContentMode::SinceInput => (session.since_input(), lines),
+                    ContentMode::History => (session.history(), lines),
+                    ContentMode::Tail => (session.history(), Some(lines.unwrap_or(TAIL))),
+                };
+                let text = match lines {
+                    Some(count) => last_lines(&text, count),
+                    None => &text,
+                };
+                Some(session.book().open(text, most))
             }
         };
-        let lines = request.line_count.map(|count| count as usize);
-        let (text, lines) = match request.content_mode {
-            ContentMode::Screen => (session.visible(), lines),
-            ContentMode::SinceInput => (session.since_input(), lines),
-            ContentMode::History => (session.history(), lines),
-            ContentMode::Tail => (session.history(), Some(lines.unwrap_or(TAIL))),
+        let Some(page) = page else {
+            let error = "`cursor` leads nowhere: pass the `next_cursor` of the previous answer, \
+                         and read a text to its end before another";
+            response.error = Some(error.to_owned());
+            return response;
         };
-        let text = match lines {
-            Some(count) => last_lines(&text, count),
-            None => &text,
-        };
-        let page = page(text, start, request.max_chars as usize);
         response.success = true;
+        if session.lost_screen() {
+            let note = "some output made the emulator fail; what was shown before it is lost";
+            response.error = Some(note.to_owned());
+        }
         response.screen_content = Some(page.text);
-        response.next_cursor = page.next.map(|next| next.to_string());
+        response.next_cursor = page.next;
         response
     }
 

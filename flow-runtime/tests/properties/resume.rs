@@ -4,7 +4,7 @@ use flow_model::graph::Kind;
 use flow_runtime::run::{Effect, Failure, FailureKind, Happening, Status};
 use flow_runtime::value::Value;
 
-use super::world::World;
+use super::world::{Wanted, World};
 use super::{compiled, program};
 
 /// Resumes a failed run, which begins with the step that failed, or with the fan-out it is in.
@@ -36,7 +36,9 @@ pub(crate) fn repeats_the_failed_step(world: &mut World) {
 
 /// Answers the only action under way.
 fn answer(world: &mut World, works: bool) -> String {
-    let (id, wanted) = world.wanted.iter().next().unwrap();
+    let mut wanted = world.wanted.iter();
+    let is_action = |(_, wanted): &(_, &Wanted)| matches!(wanted, Wanted::Action(_));
+    let (id, wanted) = wanted.find(is_action).unwrap();
     let (action, wanted) = (*id, format!("{wanted:?}"));
     world.at += 10;
     world.apply(if works {
@@ -103,4 +105,22 @@ steps: [{id: work, type: shell, command: work}]
         assert!(error.message.contains("limits.timeout"), "{error:?}");
         world.apply(Happening::Resumed);
     }
+}
+
+#[test]
+fn the_clock_of_a_run_stands_still_while_nobody_drives_it() {
+    let text = "limits: {timeout: 5}
+steps: [{id: inner, type: call, workflow: asks}, {id: work, type: shell, command: work}]
+";
+    let mut world = World::new(program(compiled(text)), Value::Null);
+    world.at += 2000;
+    assert!(world.apply(Happening::Rested));
+    assert_eq!(world.run.data().unwrap().limit, None);
+    world.at += 3_600_000;
+    assert!(world.apply(Happening::Continued));
+    let (_, until) = world.run.data().unwrap().limit.unwrap();
+    assert_eq!(until, world.at + 3000);
+    answer(&mut world, true);
+    answer(&mut world, true);
+    assert_eq!(world.run.status(), Status::Completed);
 }

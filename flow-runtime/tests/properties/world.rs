@@ -96,9 +96,9 @@ impl World {
             | Happening::Checkpointed { .. }
             | Happening::Taken { .. }
             | Happening::GivenUp { .. }
-            | Happening::Parked { .. }
-            | Happening::Unparked { .. }
+            | Happening::Late { .. }
             | Happening::Cancelled { .. }
+            | Happening::Rested
             | Happening::Resumed => {}
         }
         self.take_in(&effects);
@@ -206,7 +206,13 @@ impl World {
             }
             14 => {
                 let reason = "so".to_owned();
-                self.apply(Happening::Checkpointed { reason, step: None });
+                let step = None;
+                let what = match choices.below(3) {
+                    0 => Happening::Checkpointed { reason, step },
+                    1 => Happening::Rested,
+                    _ => Happening::Continued,
+                };
+                self.apply(what);
             }
             15 => self.stray(choices),
             _ => self.answer(choices),

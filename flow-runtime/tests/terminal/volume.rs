@@ -58,11 +58,14 @@ async fn the_end_of_much_output_is_given() {
 }
 
 #[tokio::test]
-async fn a_gigabyte_passes_in_bounded_memory() {
+async fn any_amount_of_output_passes_in_bounded_memory() {
     // In a process of its own, so that its memory is its own.
     if std::env::var_os("ALONE").is_none() {
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "volume::a_gigabyte_passes_in_bounded_memory"])
+            .args([
+                "--exact",
+                "volume::any_amount_of_output_passes_in_bounded_memory",
+            ])
             .env("ALONE", "1")
             .status()
             .unwrap();
@@ -73,14 +76,20 @@ async fn a_gigabyte_passes_in_bounded_memory() {
     terms.open("bash").await;
     terms.run("seq 1 100000").await;
     let before = resident();
-    let command = "head -c 1000000000 /dev/zero | tr '\\0' x | fold -w 1000; echo; echo en''d";
+    // A debug build takes minutes for a gigabyte; the benchmark `volume` passes that much.
+    let size = if cfg!(debug_assertions) {
+        64_000_000
+    } else {
+        1_000_000_000
+    };
+    let command = format!("head -c {size} /dev/zero | tr '\\0' x | fold -w 1000; echo; echo en''d");
     let ran = terms
         .call("run_command", json!({"command": command, "timeout": 600}))
         .await;
     assert_eq!(ran["exit_code"], 0, "{}", ran["error"]);
     assert!(ran["output"].as_str().unwrap().ends_with("x\nend\n"));
     let grown = resident().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes more");
+    assert!(grown < 32 << 20, "{grown} bytes more");
 }
 
 /// What a program may print, in pieces that terminals treat specially.

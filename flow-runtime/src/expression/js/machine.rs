@@ -103,10 +103,9 @@ impl Watch {
             self.tripped.set(Some(Limit::Fuel));
             return true;
         }
-        let now = time::Instant::now();
-        let since = self.since.get().unwrap_or(now);
+        let since = self.since.get().unwrap_or_else(time::Instant::now);
         self.since.set(Some(since));
-        if now.duration_since(since) > meter::LONGEST {
+        if meter::is_late(since) {
             self.tripped.set(Some(Limit::Time));
             return true;
         }

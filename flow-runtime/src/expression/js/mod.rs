@@ -11,9 +11,9 @@ use flow_model::expression::{
 
 use super::error::EvalError;
 use super::jinja::{self, Filtered};
-use super::meter::Meter;
-use super::scope::{Context, Found, Plan, step};
-use super::{shell, text};
+use super::meter::{self, Meter};
+use super::scope::{Context, Found, Instant, Plan, step};
+use super::{Computation, shell, text};
 use crate::value::Value;
 use machine::{Argument, Call, Source};
 
@@ -127,15 +127,16 @@ impl Code {
 }
 
 /// The values of several transforms, one after another in one visit of the interpreter. Each has
-/// its own bounds and draws from the same moment, as if it were alone.
+/// its own bounds and randomness, as if it were alone.
 pub(super) fn transforms(
-    transforms: &[(&Program, Value)],
+    transforms: &[(&Program, &Computation<'_>)],
     context: &Context<'_>,
 ) -> Vec<Result<Value, EvalError>> {
     let results = machine::call_each(transforms.len(), &mut |index| {
-        let (program, input) = &transforms[index];
-        Meter::again(context.instant);
-        let extra = [("input", input.clone())];
+        let (program, computation) = &transforms[index];
+        Meter::again(&Instant::new(context.instant.at_millis, computation.seed));
+        meter::decided()?;
+        let extra = [("input", computation.input.clone())];
         program.function.prepare(&context.with(&extra))
     });
     let given = results.into_iter();

@@ -51,6 +51,25 @@ const PLACES: &[Place] = &[
     place("printf '%s\\0' ${unset:-a}V\"${unset:-'b'}\"", "aV'b'"),
     place("printf '%s\\0' $((1 << 2))V", "4V"),
     place("A=V eval 'printf \"%s\\0\" \"$A\"'", "V"),
+    place("case V in V) printf '%s\\0' V;; *) printf 'not itself\\0';; esac", "V"),
+    place("case aV in a\"V\") printf '%s\\0' 'V';; *) printf 'not itself\\0';; esac", "V"),
+    place("for x in V; do printf '%s\\0' \"$x\"; done", "V"),
+    place("if [ 'V' = \"V\" ]; then printf '%s\\0' V; fi", "V"),
+    place("x=V; y=\"V\"; test \"$x\" = \"$y\" && printf '%s\\0' \"$y\"", "V"),
+    place("export E=V; printf '%s\\0' \"$E\"", "V"),
+    place(": && printf '%s\\0' V || printf 'no\\0'", "V"),
+];
+
+/// Places that only bash has.
+#[rustfmt::skip]
+const BASH: &[Place] = &[
+    place("a=(V \"V\" 'V'); printf '%s\\0' \"${a[1]}\"", "V"),
+    place("[[ V == V ]] && printf '%s\\0' V", "V"),
+    place("[[ aV == a\"V\" ]] && printf '%s\\0' V", "V"),
+    place("cat <<< V; printf '\\0'", "V\n"),
+    place("cat <<< \"a V\"; printf '\\0'", "a V\n"),
+    place("cat <(printf '%s' V); printf '\\0'", "V"),
+    place("function f { printf '%s\\0' \"$1\"; }; f V", "V"),
 ];
 
 /// Places that cost the shell a process each.
@@ -136,9 +155,8 @@ fn run(shell: &str, script: &str) -> Vec<u8> {
 }
 
 fn check(shell: &str, places: &[Place], values: &[String]) {
-    if Command::new(shell).arg("-c").arg(":").output().is_err() {
-        return;
-    }
+    let there = Command::new(shell).arg("-c").arg(":").status();
+    assert!(there.is_ok_and(|it| it.success()), "{shell} is needed here");
     for place in places {
         let mut script = String::new();
         let mut expected = Vec::new();
@@ -187,6 +205,7 @@ fn sh_sees_exactly_the_value_in_every_place() {
 fn bash_sees_exactly_the_value_in_every_place() {
     check("bash", PLACES, &values(400, 3));
     check("bash", SUBSHELLS, &values(60, 4));
+    check("bash", BASH, &values(60, 7));
 }
 
 #[test]

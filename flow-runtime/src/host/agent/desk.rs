@@ -10,18 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::super::secrets::masked_failure;
 use super::result::{Meant, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::called;
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
+use crate::host::secrets::foreign;
 use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
 use crate::run::{
     Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Handouts, Happening, Named,
     NamedTask, Part, Refusal, Status, TaskState, Tasks,
 };
+use crate::secret;
 use crate::value::Value;
 
 /// Open tasks that an answer lists, when nobody says how many.
@@ -60,6 +63,8 @@ pub(super) struct Look {
     pub(super) until: u64,
     /// Whether to wait for others too: for tasks to end, for a turn to begin one.
     pub(super) for_others: bool,
+    /// Whether the run is to go on.
+    pub(super) drives: bool,
 }
 
 /// What a desk answers.
@@ -107,8 +112,11 @@ pub(super) struct Desk {
     driver: Driver,
     requests: mpsc::UnboundedReceiver<Request>,
     lock: Option<RunLock>,
-    /// Another process does what the run wants.
-    elsewhere: bool,
+    /// Something that the run wants is not being done here: another process does it, or nobody has
+    /// asked for the run to go on.
+    behind: bool,
+    /// Somebody has asked for the run to go on; before that it is only looked at.
+    awake: bool,
     /// Those that wait for something to happen.
     waiters: Vec<Waiter>,
     /// Those that wait for their turn to begin a task, by fan-out.
@@ -149,7 +157,8 @@ impl Desk {
             driver,
             requests,
             lock: None,
-            elsewhere: false,
+            behind: false,
+            awake: false,
             waiters: Vec::new(),
             queued: BTreeMap::new(),
             going: Arc::clone(&going),
@@ -170,6 +179,13 @@ impl Desk {
             }
         }
         self.driver.stop_all().await;
+        // A failed run may be tried again.
+        let over = matches!(
+            self.driver.run.status(),
+            Status::Completed | Status::Cancelled
+        );
+        let (host, run) = (&self.driver.host, self.driver.id.to_string());
+        host.inner.vault.forget(&run, over);
     }
 
     async fn work(&mut self) -> Result<(), Arc<Error>> {
@@ -182,7 +198,7 @@ impl Desk {
         loop {
             let going = self.driver.is_going();
             if !going {
-                if self.driver.is_unnoticed() && !self.elsewhere {
+                if self.driver.is_unnoticed() && !self.behind {
                     self.driver.note_waiting().await?;
                 }
                 self.lock = None;
@@ -197,7 +213,7 @@ impl Desk {
                 _ = stop.wait_for(|stop| *stop) => Event::Stop,
                 request = self.requests.recv(), if open => Event::Asked(request),
                 message = self.driver.next(), if going => Event::Came(message),
-                _ = look.tick(), if going || waits || self.elsewhere => Event::Look,
+                _ = look.tick(), if going || waits => Event::Look,
             };
             match event {
                 Event::Stop => return Ok(self.driver.note_waiting().await?),
@@ -220,7 +236,7 @@ impl Desk {
     async fn act(&mut self, effects: Vec<Effect>) -> Result<(), Error> {
         let quiet = effects.iter().all(|effect| self.driver.is_quiet(effect));
         if !quiet && self.lock.is_none() && !self.acquire().await? {
-            self.elsewhere = true;
+            self.behind = true;
             for effect in effects {
                 if self.driver.is_quiet(&effect) {
                     self.driver.act(effect);
@@ -234,8 +250,11 @@ impl Desk {
         Ok(())
     }
 
-    /// Takes the right to act on the run; whether nobody else has it.
+    /// Takes the right to act on the run; whether it is wanted and nobody else has it.
     async fn acquire(&mut self) -> Result<bool, Error> {
+        if !self.awake {
+            return Ok(false);
+        }
         let (journal, run) = (self.driver.host.journal().clone(), self.driver.id);
         let lock = match journal.lock(run) {
             Ok(lock) => lock,
@@ -255,14 +274,19 @@ impl Desk {
         let mut effects = Vec::new();
         self.driver.read_on(|_, effect| effects.push(effect))?;
         self.act(effects).await?;
-        if self.elsewhere && self.acquire().await? {
-            self.elsewhere = false;
+        if self.behind && self.acquire().await? {
+            self.behind = false;
             self.driver.begin_missing();
         }
         Ok(())
     }
 
     async fn serve(&mut self, request: Request) -> Result<(), Arc<Error>> {
+        self.awake |= match &request {
+            Request::Look { what, .. } => what.drives,
+            Request::Submit { .. } | Request::Record { .. } | Request::Redo(_) => true,
+            Request::Read(_) => false,
+        };
         self.refresh().await?;
         match request {
             Request::Look { what, reply } => self.look(what, reply).await?,
@@ -275,7 +299,7 @@ impl Desk {
                 self.reply(reply, submitted)?;
             }
             Request::Record { happening, reply } => {
-                let recorded = self.record(happening).await;
+                let recorded = self.record(foreign(happening)).await;
                 self.reply(reply, recorded.map_err(AgentError::from))?;
             }
             Request::Redo(call) => {
@@ -409,10 +433,10 @@ impl Desk {
                 let turn = |status| self.turn(status).of(name);
                 match state {
                     TaskState::Begun => return Ok(self.part(part, Some(name), what)),
-                    TaskState::Open { free: false } => {
+                    TaskState::Open { free } if !free || !what.drives => {
                         return Ok(Seen::Queued(tasks, turn(TurnStatus::Waiting)));
                     }
-                    TaskState::Open { free: true } => (tasks, item),
+                    TaskState::Open { .. } => (tasks, item),
                     TaskState::Completed(output) => {
                         let mut turn = turn(TurnStatus::Completed);
                         turn.output = output.clone();
@@ -480,7 +504,7 @@ impl Desk {
                 Handout::Action(_) => continue,
             };
             let mut turn = named(self.turn(TurnStatus::Waiting));
-            turn.step = Some(step);
+            turn.step = Some(step.masked());
             return Seen::Answer(Answer::Turn(Box::new(turn)));
         }
         for handout in &found.steps {
@@ -542,8 +566,8 @@ impl Desk {
             Status::Cancelled => TurnStatus::Cancelled,
         };
         let mut turn = self.turn(status);
-        turn.output = data.output.clone();
-        turn.error = data.error.clone();
+        turn.output = secret::mask_value(&data.output);
+        turn.error = data.error.as_ref().map(masked_failure);
         Some(turn)
     }
 
@@ -592,7 +616,7 @@ impl Desk {
         };
         let task = self.task_of(run.part(&action));
         let happening = happening(&action, submission);
-        self.record(happening).await?;
+        self.record(foreign(happening)).await?;
         self.driver.give_up(action.id);
         Ok(Submitted::Taken(task))
     }
@@ -629,7 +653,7 @@ impl Desk {
                     error: submission.failure(),
                     result: Value::Null,
                 };
-                self.record(failed).await?;
+                self.record(foreign(failed)).await?;
             }
         }
         Ok(Submitted::Taken(task))
@@ -653,8 +677,8 @@ impl Desk {
                 | Deed::DelegateItem { .. } => true,
                 Deed::Shell { .. }
                 | Deed::Tool { .. }
-                | Deed::Environment { .. }
-                | Deed::Call { .. } => false,
+                | Deed::Call { .. }
+                | Deed::Environment { .. } => false,
             }
     }
 

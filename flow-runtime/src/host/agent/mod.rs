@@ -27,6 +27,7 @@ use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
 use crate::run::{Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::secret;
 use crate::value::Value;
 
 /// Runs kept in memory, when nobody says how many.
@@ -208,6 +209,23 @@ impl Turn {
         self
     }
 
+    /// The same, as agents may see it: without what stands for secrets.
+    fn masked(mut self) -> Self {
+        if let Some(step) = &mut self.step {
+            mask(&mut step.instructions);
+            step.definition.values_mut().for_each(mask_json);
+            step.variable_replacements.values_mut().for_each(mask_json);
+        }
+        for task in &mut self.open_tasks {
+            task.context = secret::mask_value(&task.context);
+        }
+        self.output = secret::mask_value(&self.output);
+        if let Some(error) = &mut self.error {
+            mask(&mut error.message);
+        }
+        self
+    }
+
     /// The same, for somebody who asked the run that called this one.
     fn seen_from(mut self, run: RunId, call: &str) -> Self {
         let before = |name: &mut String| *name = format!("{call}/{name}");
@@ -235,6 +253,21 @@ impl Turn {
     }
 }
 
+fn mask(text: &mut String) {
+    if secret::concerns(text) {
+        *text = secret::mask(text).into_owned();
+    }
+}
+
+fn mask_json(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => mask(text),
+        serde_json::Value::Array(items) => items.iter_mut().for_each(mask_json),
+        serde_json::Value::Object(map) => map.values_mut().for_each(mask_json),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+    }
+}
+
 /// How long an answer may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
@@ -242,14 +275,36 @@ pub struct Patience {
     pub longest: Duration,
     /// Whether to wait for other agents too: for tasks to end, for a turn to begin one.
     pub for_others: bool,
+    /// Whether the run is to go on; otherwise it is only looked at.
+    pub drives: bool,
 }
 
 impl Patience {
-    /// None at all.
+    /// None at all: the run is looked at as it stands.
     pub const NONE: Patience = Patience {
         longest: Duration::ZERO,
         for_others: false,
+        drives: false,
     };
+
+    /// So long for what goes on by itself.
+    #[must_use]
+    pub const fn of(longest: Duration) -> Self {
+        Patience {
+            longest,
+            for_others: false,
+            drives: true,
+        }
+    }
+
+    /// The same, for others too.
+    #[must_use]
+    pub const fn for_others(self) -> Self {
+        Patience {
+            for_others: true,
+            ..self
+        }
+    }
 }
 
 /// What an agent says came of a step.
@@ -432,13 +487,23 @@ impl Agents {
         let began = Instant::now();
         loop {
             let left = patience.longest.saturating_sub(began.elapsed());
-            let asked = self.look(run, task, page, left, patience.for_others);
+            let patience = Patience {
+                longest: left,
+                ..patience
+            };
+            let asked = self.look(run, task, page, patience);
             let answer = match tokio::time::timeout(left + GRACE, asked).await {
                 Ok(answer) => answer?,
-                Err(_) => self.look(run, task, page, Duration::ZERO, false).await?,
+                Err(_) => {
+                    let none = Patience {
+                        drives: patience.drives,
+                        ..Patience::NONE
+                    };
+                    self.look(run, task, page, none).await?
+                }
             };
             let called = match answer {
-                Answer::Turn(turn) => return Ok(*turn),
+                Answer::Turn(turn) => return Ok(turn.masked()),
                 Answer::Called(called) => called,
             };
             let rest = called.rest.as_deref();
@@ -467,15 +532,16 @@ impl Agents {
         run: RunId,
         task: Option<&str>,
         page: TaskPage,
-        left: Duration,
-        for_others: bool,
+        patience: Patience,
     ) -> Result<Answer, AgentError> {
+        let left = patience.longest;
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX >> 1);
         let what = Look {
             task: task.map(str::to_owned),
             page,
             until: now() + left,
-            for_others,
+            for_others: patience.for_others,
+            drives: patience.drives,
         };
         let request = |reply| Request::Look {
             what: what.clone(),
@@ -538,7 +604,7 @@ impl Agents {
         let changed = after
             .into_iter()
             .filter(|(name, value)| !before.iter().any(|(n, v)| n == name && v == value));
-        Ok(Value::map(changed))
+        Ok(secret::mask_value(&Value::map(changed)))
     }
 
     /// Marks the place where a run is, so that somebody else can go on from it.
@@ -638,7 +704,7 @@ impl Agents {
     ///
     /// When there is no such run, and those of the journal.
     pub async fn report(&self, run: RunId) -> Result<Report, AgentError> {
-        self.read(run, |driver| driver.report(None)).await
+        self.read(run, |driver| driver.report(None).masked()).await
     }
 
     /// The flattened state of a run.
@@ -647,7 +713,8 @@ impl Agents {
     ///
     /// When there is no such run, and those of the journal.
     pub async fn state(&self, run: RunId) -> Result<Value, AgentError> {
-        self.read(run, |driver| driver.run.flattened()).await
+        let state = self.read(run, |driver| driver.run.flattened()).await?;
+        Ok(secret::mask_value(&state))
     }
 
     async fn record(&self, run: RunId, happening: Happening) -> Result<(), AgentError> {

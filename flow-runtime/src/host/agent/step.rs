@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Origin, Run, Tasks, as_written};
+use crate::secret;
 use crate::value::Value;
 
 /// How sub-agents work, told to each of them.
@@ -28,6 +29,24 @@ pub struct Step {
     pub variable_replacements: Map<String, Json>,
     /// The definition as written, where something in it had to be evaluated.
     pub original_expression: Option<String>,
+}
+
+impl Step {
+    /// The step as an agent may see it.
+    pub(super) fn masked(self) -> Step {
+        let hide = |map: Map<String, Json>| {
+            let entries = map.into_iter();
+            entries
+                .map(|(name, value)| (name, secret::mask_json(value)))
+                .collect()
+        };
+        Step {
+            instructions: secret::mask(&self.instructions).into_owned(),
+            definition: hide(self.definition),
+            variable_replacements: hide(self.variable_replacements),
+            ..self
+        }
+    }
 }
 
 /// What a step is.

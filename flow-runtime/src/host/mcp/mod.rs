@@ -201,7 +201,7 @@ impl McpServers {
                     }
                 }
                 for reason in unusable {
-                    message.push_str("\n");
+                    message.push('\n');
                     message.push_str(&reason);
                 }
                 Err(action(message))

@@ -122,11 +122,9 @@ impl McpSettings {
     /// that name is there.
     #[must_use]
     pub fn split<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
-        let dots = name.match_indices('.').map(|(at, _)| at);
+        let mut dots = name.rmatch_indices('.').map(|(at, _)| at);
         // A server's name may have dots: the longest that fits is meant.
-        let at = dots
-            .filter(|at| self.servers.contains_key(&name[..*at]))
-            .last()?;
+        let at = dots.find(|at| self.servers.contains_key(&name[..*at]))?;
         Some((&name[..at], &name[at + 1..]))
     }
 

@@ -1,0 +1,162 @@
+//! What terminals do with bytes, from the same source files, without the rest of the runtime.
+
+#[path = "../../flow-runtime/src/terminal/capture.rs"]
+mod capture;
+#[path = "../../flow-runtime/src/terminal/clean.rs"]
+mod clean;
+#[path = "../../flow-runtime/src/terminal/echo.rs"]
+mod echo;
+#[path = "../../flow-runtime/src/terminal/scanner.rs"]
+mod scanner;
+#[path = "../../flow-runtime/src/terminal/screen.rs"]
+mod screen;
+
+/// What the files above know of their neighbours.
+mod options {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Size {
+        pub(super) columns: u16,
+        pub(super) rows: u16,
+    }
+}
+
+mod program {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Shell {
+        Bash,
+        Zsh,
+        Fish,
+        Posix,
+    }
+}
+
+use capture::Capture;
+use clean::Cleaner;
+use echo::{Echo, Echoer};
+use options::Size;
+use program::Shell;
+use scanner::{Mark, Pieces, Scanner, Sequence};
+use screen::Screen;
+
+#[derive(Default, PartialEq, Debug)]
+struct Heard {
+    raw: Vec<u8>,
+    text: String,
+    marks: Vec<(usize, Mark)>,
+}
+
+struct Ear {
+    cleaner: Cleaner,
+    heard: Heard,
+}
+
+impl Pieces for Ear {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.heard.raw.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        assert!(bytes.iter().all(|byte| *byte >= 0x20 && *byte != 0x7f));
+        self.cleaner.text(bytes, &mut self.heard.text);
+    }
+
+    fn control(&mut self, byte: u8) {
+        self.cleaner.control(byte, &mut self.heard.text);
+    }
+
+    fn sequence(&mut self, sequence: &Sequence<'_>) {
+        assert!(sequence.parameters.len() <= 32);
+        self.cleaner.sequence(sequence, &mut self.heard.text);
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.heard.marks.push((self.heard.raw.len(), mark));
+    }
+}
+
+const NONCE: &str = "n0nce";
+
+fn heard(bytes: &[u8], cut: usize) -> Heard {
+    let mut scanner = Scanner::new(NONCE);
+    let mut ear = Ear {
+        cleaner: Cleaner::default(),
+        heard: Heard::default(),
+    };
+    for part in bytes.chunks(cut.max(1)) {
+        scanner.scan(part, &mut ear);
+    }
+    ear.heard
+}
+
+fn captured(bytes: &[u8], cut: usize, shell: Shell) -> Vec<u8> {
+    let mut capture = Capture::new(usize::MAX);
+    capture.begin(shell);
+    for part in bytes.chunks(cut.max(1)) {
+        capture.take(part);
+    }
+    capture.unprompt();
+    capture.end();
+    capture.output().0
+}
+
+/// Holds what terminals promise for any bytes: nothing panics; how the bytes are cut changes
+/// nothing; only our own marks are taken out of them; a line end that the terminal made is undone.
+pub fn check(bytes: &[u8]) {
+    let (first, bytes) = bytes.split_first().unwrap_or((&0, bytes));
+    let cut = usize::from(*first);
+    let whole = heard(bytes, usize::MAX);
+    let parts = heard(bytes, cut);
+    // What may yet become a mark is held at the end in both.
+    assert_eq!(whole, parts);
+    assert!(whole.raw.len() <= bytes.len());
+    if whole.marks.is_empty() {
+        assert!(bytes.starts_with(&whole.raw));
+        // Only what may be a mark is held back.
+        assert!(bytes.len() - whole.raw.len() <= 160);
+    }
+
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Posix] {
+        let all = captured(bytes, usize::MAX, shell);
+        assert_eq!(all, captured(bytes, cut, shell));
+    }
+    let mut mapped = Vec::new();
+    for byte in bytes {
+        if *byte == b'\n' {
+            mapped.push(b'\r');
+        }
+        mapped.push(*byte);
+    }
+    let mut capture = Capture::new(usize::MAX);
+    capture.begin(Shell::Bash);
+    capture.take(&mapped);
+    capture.end();
+    assert_eq!(capture.output().0, bytes);
+
+    let typed: String = whole.text.chars().take(cut).collect();
+    for echoer in [Echoer::Kernel, Echoer::Editor, Echoer::Later] {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect(&typed, echoer);
+        echo.filter(&whole.text, true, &mut out);
+        echo.forget(&mut out);
+        assert!(out.len() <= whole.text.len());
+    }
+
+    let size = Size {
+        columns: 2 + u16::from(*first % 40),
+        rows: 1 + u16::from(*first % 7),
+    };
+    let mut screen = Screen::new(size, 50);
+    for part in bytes.chunks(cut.max(1)) {
+        screen.leave_primary();
+        screen.advance(part);
+    }
+    screen.unsync();
+    screen.resize(Size {
+        columns: size.rows + 1,
+        rows: size.columns,
+    });
+    let _ = (screen.visible(), screen.unwrapped(), screen.history());
+    assert!(screen.take_replies().len() <= 64 * 1024);
+    assert!(!screen.has_failed(), "the emulator panicked");
+}
