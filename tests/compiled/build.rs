@@ -56,33 +56,63 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     fs::write(out.join("all.rs"), format(&tokens))?;
-    readme(&root, &out)
+    for page in PAGES {
+        program(page, &root, &out)?;
+    }
+    Ok(())
 }
 
-/// The program of the README with the definition of the README.
-fn readme(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
-    let page = root.join("README.md");
-    println!("cargo::rerun-if-changed={}", page.display());
-    let page = fs::read_to_string(page)?;
+/// A page with a definition and a program that uses it.
+struct Page {
+    /// The page.
+    path: &'static str,
+    /// What stands before the definition.
+    definition: &'static str,
+    /// What stands before the program.
+    program: &'static str,
+    /// The file that the program says.
+    file: &'static str,
+    /// The module.
+    module: &'static str,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        path: "README.md",
+        definition: "```yaml\n# .flow/workflows/release.yaml\n",
+        program: "```rust\n",
+        file: "workflows/release.yaml",
+        module: "release",
+    },
+    Page {
+        path: "docs/embedding.md",
+        definition: "```yaml\n",
+        program: "```rust,ignore\n",
+        file: "workflows/deploy.yaml",
+        module: "deploy",
+    },
+];
+
+/// Writes the program of a page, with the definition of the page, as a module.
+fn program(page: &Page, root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let path = root.join(page.path);
+    println!("cargo::rerun-if-changed={}", path.display());
+    let text = fs::read_to_string(path)?;
     let block = |start: &str| {
-        let text = page
-            .split(start)
-            .nth(1)
-            .and_then(|rest| rest.split("```").next());
-        text.ok_or_else(|| format!("the README has no `{start}`"))
+        let rest = text.split(start).nth(1);
+        let block = rest.and_then(|rest| rest.split("```").next());
+        block.ok_or_else(|| format!("{} has no `{start}`", page.path))
     };
-    let definition = out.join("release.yaml");
-    fs::write(
-        &definition,
-        block("```yaml\n# .flow/workflows/release.yaml\n")?,
-    )?;
-    let written = r#"workflow!("workflows/release.yaml")"#;
-    let meant = format!("workflow!(mod release = {:?})", definition);
-    let program = block("```rust\n")?;
-    if !program.contains(written) {
-        return Err(format!("the README's program does not say `{written}`").into());
+    let definition = out.join(page.module).with_extension("yaml");
+    fs::write(&definition, block(page.definition)?)?;
+    let written = format!("workflow!({:?})", page.file);
+    let meant = format!("workflow!(mod {} = {definition:?})", page.module);
+    let program = block(page.program)?;
+    if !program.contains(&written) {
+        return Err(format!("the program of {} does not say `{written}`", page.path).into());
     }
-    fs::write(out.join("readme.rs"), program.replace(written, &meant))?;
+    let program = program.replace(&written, &meant);
+    fs::write(out.join(page.module).with_extension("rs"), program)?;
     Ok(())
 }
 

@@ -71,8 +71,14 @@ pub(crate) use machine;
 
 include!(concat!(env!("OUT_DIR"), "/all.rs"));
 
+/// Programs of the documentation: that they are here says that they compile.
 #[cfg(test)]
-#[allow(dead_code, missing_docs, reason = "it is the program of a page")]
-mod readme {
-    include!(concat!(env!("OUT_DIR"), "/readme.rs"));
+#[allow(dead_code, missing_docs, reason = "they are programs of pages")]
+mod pages {
+    mod readme {
+        include!(concat!(env!("OUT_DIR"), "/release.rs"));
+    }
+    mod embedding {
+        include!(concat!(env!("OUT_DIR"), "/deploy.rs"));
+    }
 }
