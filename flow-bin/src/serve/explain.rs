@@ -210,12 +210,12 @@ fn tools(graph: &Graph) -> Vec<String> {
 fn duration(graph: &Graph, steps: &[PlannedStep]) -> String {
     let nodes = || bodies(graph).flat_map(|body| body.nodes.iter());
     let waits = nodes().filter_map(|node| match &node.kind {
-        Kind::Wait { seconds, .. } => match seconds {
-            Template::Literal(literal) => match Given::from(literal) {
-                Given::Int(seconds) => Some(seconds as f64),
-                Given::Float(seconds) => Some(seconds),
-                _ => None,
-            },
+        Kind::Wait {
+            seconds: Template::Literal(literal),
+            ..
+        } => match Given::from(literal) {
+            Given::Int(seconds) => Some(seconds as f64),
+            Given::Float(seconds) => Some(seconds),
             _ => None,
         },
         _ => None,
