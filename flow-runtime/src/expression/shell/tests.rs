@@ -63,7 +63,6 @@ const PLACES: &[Place] = &[
 /// Places that only bash has.
 #[rustfmt::skip]
 const BASH: &[Place] = &[
-    place("a=(V \"V\" 'V'); printf '%s\\0' \"${a[1]}\"", "V"),
     place("[[ V == V ]] && printf '%s\\0' V", "V"),
     place("[[ aV == a\"V\" ]] && printf '%s\\0' V", "V"),
     place("cat <<< V; printf '\\0'", "V\n"),
