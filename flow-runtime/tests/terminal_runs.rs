@@ -666,8 +666,7 @@ states:
     let said = async |save: &str| {
         let report = world.run(&text(save), StartOptions::default()).await;
         assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
-        let said = report.state.to_json()["said"].as_str().unwrap().to_owned();
-        said
+        report.state.to_json()["said"].as_str().unwrap().to_owned()
     };
     assert_eq!(said("save_on_success: false").await, "false none");
     let first = said("").await;
