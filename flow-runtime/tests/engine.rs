@@ -367,7 +367,7 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
         let kinds = events.into_iter().map(|event| event.kind);
         kinds.collect::<Vec<_>>()
     };
-    assert_eq!(kinds(), ["started", "rested"]);
+    assert_eq!(kinds(), ["started"]);
     let pending = host.pending(&waiting).unwrap();
     let (child, action) = pending.first().unwrap();
     assert!(matches!(action.what, Deed::Prompt { .. }));

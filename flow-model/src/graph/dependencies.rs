@@ -130,8 +130,8 @@ mod tests {
         let definition = "
 state: {files: [], limit: 3}
 computed:
-  kept: {from: raw.files, transform: input.filter(f => f)}
-  batches: {from: kept, transform: input.slice(0, limit)}
+  kept: {from: raw.files, transform: 'input.filter(f => f)'}
+  batches: {from: kept, transform: 'input.slice(0, limit)'}
   first: {from: [batches, raw.files], transform: 'input[0][0]'}
 steps:
   - {type: prompt, message: '{{ state.first }}'}
