@@ -112,3 +112,42 @@ fn write_to_1000_dependents(bencher: Bencher<'_, '_>) {
         black_box(run.apply(&event).is_ok())
     });
 }
+
+/// Resident bytes of this process.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}
+
+/// The first and the last tenth of a million iterations, and what they leave in memory; told beside
+/// the time.
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn tenths_of_a_million_iterations(bencher: Bencher<'_, '_>) {
+    let program = counting(1_000_000);
+    bencher.bench_local(|| {
+        let (mut run, _) = start(&program);
+        let event = Event {
+            at: 1_000,
+            what: Happening::Continued,
+        };
+        let memory = resident();
+        let mut times = Vec::new();
+        while run.status() == Status::Running {
+            let began = std::time::Instant::now();
+            assert!(run.apply(&event).is_ok());
+            times.push(began.elapsed());
+        }
+        // The last event ends early.
+        times.pop();
+        let tenth = times.len() / 10;
+        let sum = |part: &[std::time::Duration]| part.iter().sum::<std::time::Duration>();
+        let (first, last) = (sum(&times[..tenth]), sum(&times[times.len() - tenth..]));
+        eprintln!(
+            "first tenth {first:?}, last tenth {last:?}: {:.3} times; {:.1} MB more memory",
+            last.as_secs_f64() / first.as_secs_f64(),
+            resident().saturating_sub(memory) as f64 / 1e6
+        );
+    });
+}
