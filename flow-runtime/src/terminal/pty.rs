@@ -12,7 +12,7 @@ use filedescriptor::FileDescriptor;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{InputModes, LocalModes, tcgetattr, tcgetpgrp};
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 
 use super::error::Error;
 use super::lock;
@@ -42,8 +42,6 @@ pub(super) struct Mode {
     pub(super) echo: bool,
     /// The kernel edits lines; else a program does, or takes single keys.
     pub(super) lines: bool,
-    /// Return becomes a newline.
-    pub(super) maps_return: bool,
 }
 
 /// A program that was started.
@@ -219,12 +217,10 @@ impl Pty {
             Ok(modes) => Mode {
                 echo: modes.local_modes.contains(LocalModes::ECHO),
                 lines: modes.local_modes.contains(LocalModes::ICANON),
-                maps_return: modes.input_modes.contains(InputModes::ICRNL),
             },
             Err(_) => Mode {
                 echo: false,
                 lines: false,
-                maps_return: false,
             },
         }
     }
