@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
-    JsonObject, ProtocolVersion, Tool,
+    JsonObject, ProtocolVersion, RequestMetaObject, Tool,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService,
@@ -31,6 +31,8 @@ use super::settings::Server;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server may take to end by itself once nobody talks to it.
 const GRACE: Duration = Duration::from_secs(2);
+/// Where a call says which step makes it, so that a server can recognise one that is made again.
+const STEP_KEY: &str = "flow/step_key";
 /// How much of what a server says on its standard error is remembered.
 const REMEMBERED: usize = 4 << 10;
 
@@ -144,13 +146,17 @@ impl Connection {
         }
     }
 
-    /// Calls a tool.
+    /// Calls a tool. The key is the same when the call is made again.
     pub(super) async fn call(
         &self,
         tool: &str,
         arguments: JsonObject,
+        key: &str,
     ) -> Result<CallToolResult, ConnectionError> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut meta = RequestMetaObject::new();
+        meta.0.0.insert(STEP_KEY.to_owned(), key.into());
+        params.meta = Some(meta);
         match self.service.call_tool(params).await {
             Ok(result) => Ok(result),
             Err(error) => Err(self.lost(&error).await),
