@@ -21,7 +21,7 @@ use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
 use flow_runtime::run::{
-    Data, Effect, Event, Expressions, FailureKind, Happening, Program, Run, Status,
+    Allowance, Data, Effect, Event, Expressions, FailureKind, Happening, Program, Run, Status,
 };
 use flow_runtime::value::Value;
 use proptest::collection::vec;
@@ -147,7 +147,7 @@ fn cancels(world: &World, strays: &mut Choices) {
     let before = memory(&cancelled.run);
     for _ in 0..8 {
         cancelled.stray(strays);
-        cancelled.apply(Happening::Resumed);
+        cancelled.apply(Happening::Resumed(Allowance::default()));
         cancelled.apply(Happening::Continued);
     }
     assert_eq!(memory(&cancelled.run), before);

@@ -99,7 +99,7 @@ impl World {
             | Happening::Late { .. }
             | Happening::Cancelled { .. }
             | Happening::Rested
-            | Happening::Resumed => {}
+            | Happening::Resumed(_) => {}
         }
         self.take_in(&effects);
         self.records.push(Record {
