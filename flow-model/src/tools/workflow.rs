@@ -191,6 +191,8 @@ pub enum LogEntry {
         result: Value,
         /// Whether the action succeeded.
         tool_success: bool,
+        /// Why it did not; null when it did.
+        error: Option<String>,
         /// How long it took, in seconds.
         elapsed_time: f64,
         /// Where the run went from there; null when the state is final.
