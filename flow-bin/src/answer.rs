@@ -7,7 +7,7 @@ use flow_runtime::journal::{self, RunId, Status};
 use flow_runtime::run::{Action, Allowance, Deed, Happening};
 use flow_runtime::value::Value;
 
-use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments};
+use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
 use crate::engine::Engine;
 use crate::exit::{Exit, Usage};
 use crate::output::Output;
@@ -105,6 +105,10 @@ fn go_on(
                     |pid| format!("the process {pid}"),
                 );
                 output.tell(format_args!("{who} goes on with {run}"));
+                if driving.format == RunFormat::Text {
+                    output.help(&format!("`flow show {run}` shows how far it is"));
+                    return Ok(Exit::Waiting);
+                }
                 engine.host.report(run)?
             }
             None => return Err(error),

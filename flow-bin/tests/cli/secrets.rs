@@ -268,3 +268,40 @@ steps:
         ran.stderr
     );
 }
+
+/// Types at a terminal: starts a command that asks for a secret, and interrupts it.
+const TYPES: &str = r#"
+outputs: {code: '{{ state.code }}'}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: start}]
+  start:
+    action: {tool: send_input, params: {input_text: "$FLOW run fails.yaml; echo ended-$?\n"}}
+    transitions: [{condition: success, next_state: asked}]
+  asked:
+    action: {tool: await_output, params: {pattern: "secret `token`: ", timeout: 60}}
+    transitions: [{condition: success, next_state: interrupt}]
+  interrupt:
+    action: {tool: send_input, params: {input_text: "half a secret\u0003"}}
+    transitions: [{condition: success, next_state: ended}]
+  ended:
+    action: {tool: await_output, params: {pattern: "ended-[0-9]+", timeout: 60}}
+    transitions: [{condition: success, next_state: keep}]
+  keep:
+    action: {type: set_state, updates: {code: '{match_text}'}}
+    transitions: [{condition: success, next_state: close}]
+  close:
+    action: {tool: exit_terminal}
+"#;
+
+#[test]
+fn a_question_for_a_secret_can_be_interrupted() {
+    let place = Place::with(&[("fails.yaml", FAILS), ("types.yaml", TYPES)]);
+    let mut command = place.command(&["run", "types.yaml"]);
+    command.env("FLOW", env!("CARGO_BIN_EXE_flow"));
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json(), json!({"code": "ended-130"}));
+}

@@ -63,6 +63,8 @@ enum Listed {
     Running(u64),
     /// It waits.
     Waiting,
+    /// It is over.
+    Over,
     /// Something else, or what somebody else wrote.
     Otherwise,
 }
@@ -139,6 +141,7 @@ impl Driver {
                 {
                     Listed::Running(loaded.run.updated_at)
                 }
+                status if status.is_final() => Listed::Over,
                 _ => Listed::Otherwise,
             },
             since_snapshot: loaded.events.len() as u64,
@@ -220,11 +223,12 @@ impl Driver {
         let mut look = look();
         loop {
             if self.run.status() != Status::Running {
+                self.note_standing().await?;
                 return Ok(self.report(None));
             }
             if !self.is_going() {
                 // Everything under way waits for somebody.
-                self.note_waiting().await?;
+                self.note_standing().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
             let turn = tokio::select! {
@@ -239,7 +243,7 @@ impl Driver {
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
-                    self.note_waiting().await?;
+                    self.note_standing().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
@@ -439,12 +443,14 @@ impl Driver {
     /// run goes on, the list need not know of every event.
     fn listed_after(&self, at: u64, waits: bool) -> Option<Listed> {
         if self.run.status() != Status::Running {
-            return Some(Listed::Otherwise);
+            return Some(Listed::Over);
         }
         match self.listed {
             _ if waits => Some(Listed::Waiting),
             Listed::Running(since) if at < since.saturating_add(LISTED_EVERY) => None,
-            Listed::Running(_) | Listed::Waiting | Listed::Otherwise => Some(Listed::Running(at)),
+            Listed::Running(_) | Listed::Waiting | Listed::Over | Listed::Otherwise => {
+                Some(Listed::Running(at))
+            }
         }
     }
 
@@ -513,29 +519,45 @@ impl Driver {
         names.join(", ")
     }
 
-    /// Whether the list of runs does not say yet that the run waits.
+    /// Whether the list of runs does not say yet that the run waits, or is over.
     pub(super) fn is_unnoticed(&self) -> bool {
-        !matches!(self.listed, Listed::Waiting) && self.run.status() == Status::Running
+        match self.run.status() {
+            Status::Running => !matches!(self.listed, Listed::Waiting),
+            Status::Completed | Status::Failed | Status::Cancelled => {
+                !matches!(self.listed, Listed::Over)
+            }
+        }
     }
 
-    /// Marks the run as waiting: nothing here can go on.
-    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
-        let mut waits_for = self.pending_names();
-        for input in self.host.inner.vault.missing(self.id) {
-            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
-        }
-        let update = RunUpdate::at(now())
-            .status(journal::Status::Waiting)
-            .pending(Some(waits_for));
+    /// Tells the list of runs how the run stands when nothing here can go on: it waits, or it was
+    /// over with its first event.
+    pub(super) async fn note_standing(&mut self) -> Result<(), Error> {
+        let (update, listed) = match self.run.status() {
+            Status::Running => (self.waiting(), Listed::Waiting),
+            Status::Completed | Status::Failed | Status::Cancelled if self.is_unnoticed() => {
+                (self.update(self.last_at, false), Listed::Over)
+            }
+            Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),
+        };
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
             Ok(_) => {
-                self.listed = Listed::Waiting;
+                self.listed = listed;
                 Ok(())
             }
             Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn waiting(&self) -> RunUpdate {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
+        }
+        RunUpdate::at(now())
+            .status(journal::Status::Waiting)
+            .pending(Some(waits_for))
     }
 
     /// Takes in what others have written to this run.
