@@ -499,6 +499,29 @@ impl<'r> Machine<'r> {
         }
     }
 
+    /// A value for a task's initial state.
+    pub(super) fn start_value(
+        &mut self,
+        id: FrameId,
+        template: &Template,
+    ) -> Result<Value, Failure> {
+        self.data.evaluations += 1;
+        let view = View {
+            graph: self.graph,
+            dependents: self.dependents,
+            data: self.data,
+            frame: self.data.frames.get(&id),
+            needs: None,
+            error: None,
+            result: None,
+            locals: &[],
+            has_state: false,
+            at: self.at,
+            seed: self.data.evaluations,
+        };
+        self.evaluator.render(template, &view)
+    }
+
     pub(super) fn render(
         &mut self,
         id: FrameId,
