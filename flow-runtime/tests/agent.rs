@@ -797,6 +797,19 @@ states:
         assert_eq!(kind(&turn), StepKind::Judge);
         assert_eq!(definition(&turn, "choices")[1]["next_state"], "stop");
         assert_eq!(definition(&turn, "result")["stdout"], "all green");
+        for wrong in [
+            json!({"transition": 1}),
+            json!({"choice": 2}),
+            json!("nowhere"),
+            json!({}),
+        ] {
+            let refused = server.try_submit(run, Some(&step_id(&turn)), wrong).await;
+            let told = refused.unwrap_err().to_string();
+            assert!(
+                told.contains("one of 0 (`ship`), 1 (`stop`), or null"),
+                "{told}"
+            );
+        }
         let turn = server
             .submit(run, &step_id(&turn), json!({"choice": 1}))
             .await;

@@ -611,6 +611,7 @@ async fn workflows_are_composed_of_others_in_one_session() {
     let log = world.log(report.run);
     let failed = log.iter().find(|it| it["state"] == "test").unwrap();
     assert_eq!(failed["tool_success"], false);
+    assert!(failed["error"].is_string(), "{failed:#}");
     assert_eq!(failed["result"]["success"], false);
     assert!(failed["result"]["error"].is_string());
 }

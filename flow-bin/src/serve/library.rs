@@ -144,7 +144,7 @@ pub(super) fn parameter(field: &Field) -> WorkflowParameter {
     let default = field.default.as_ref().filter(|_| !field.secret);
     WorkflowParameter {
         name: field.name.to_string(),
-        kind: list::word(field.ty).to_owned(),
+        kind: field.ty.word().to_owned(),
         required: field.required,
         default: default.map_or(Value::Null, Value::from),
         description: field.description.as_deref().map(str::to_owned),

@@ -275,8 +275,8 @@ fn unfit(graph: &Graph, error: &host::Error) -> Refused {
     let known: Vec<String> = fields
         .iter()
         .map(|field| match field.required {
-            true => format!("{} ({}, required)", field.name, list::word(field.ty)),
-            false => format!("{} ({})", field.name, list::word(field.ty)),
+            true => format!("{} ({}, required)", field.name, field.ty.word()),
+            false => format!("{} ({})", field.name, field.ty.word()),
         })
         .collect();
     let known = match known.is_empty() {

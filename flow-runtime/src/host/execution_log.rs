@@ -189,6 +189,8 @@ impl<'g> Log<'g> {
                     let told = secret::mask(&told).into_owned();
                     let outcome = match visit.error.clone() {
                         Some(error) => Ending::Failure(error),
+                        // The action went well, and no transition took what it gave.
+                        None if !visit.result.is_null() => Ending::Success,
                         None => Ending::Failure(told.clone()),
                     };
                     let place = Place { frame, node };
@@ -229,6 +231,11 @@ impl<'g> Log<'g> {
                 params,
                 result: visit.result,
                 tool_success: matches!(outcome, Ending::Success | Ending::Skipped),
+                error: match outcome {
+                    Ending::Failure(error) => Some(secret::mask(error).into_owned()),
+                    Ending::Timeout => visit.error.map(|error| secret::mask(&error).into_owned()),
+                    Ending::Success | Ending::Skipped => None,
+                },
                 elapsed_time: seconds(at.saturating_sub(visit.since)),
                 transition: to.map(|to| LoggedTransition {
                     from_state: state.clone(),

@@ -366,15 +366,27 @@ impl Run {
         }
     }
 
-    /// Whether the answer to a prompt is valid.
+    /// Whether the answer to a prompt, or a judgement, is valid.
     fn check_answer(&self, data: &Data, action: ActionId, result: &Value) -> Result<(), Refusal> {
         let Some((node, deed)) = self.asked(data, action) else {
             return Ok(());
         };
-        let Deed::Prompt { kind, options, .. } = deed else {
-            return Ok(());
-        };
         let invalid = |message: String| Err(Refusal::Invalid(message));
+        let (kind, options) = match deed {
+            Deed::Prompt { kind, options, .. } => (kind, options),
+            Deed::Judge { choices, .. } if !settle::is_judgement(choices, result) => {
+                let states: Vec<String> = choices
+                    .iter()
+                    .enumerate()
+                    .map(|(index, (_, state))| format!("{index} (`{state}`)"))
+                    .collect();
+                return invalid(format!(
+                    "answer `{{\"choice\": …}}` with one of {}, or null if none holds",
+                    states.join(", ")
+                ));
+            }
+            _ => return Ok(()),
+        };
         match kind {
             PromptKind::Info => Ok(()),
             PromptKind::Confirm => match result.get("confirmed") {
@@ -416,7 +428,7 @@ impl Run {
     ) -> Option<(&'a flow_model::graph::Node, &'a Deed)> {
         let frame = data.frames.get(data.waiting.get(&id)?)?;
         let step = frame.step.as_ref()?;
-        let Waits::Action(action) = &step.waits else {
+        let (Waits::Action(action) | Waits::Judgement { action, .. }) = &step.waits else {
             return None;
         };
         let graph = self.program.graph();

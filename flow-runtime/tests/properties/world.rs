@@ -402,11 +402,10 @@ fn good(deed: &Deed, choices: &mut Choices) -> Value {
             ("computed", Value::map([("inner", Value::Int(1))])),
             ("success", Value::Bool(true)),
         ]),
-        Deed::Judge { choices: cases, .. } => match choices.below(cases.len() + 3) {
+        Deed::Judge { choices: cases, .. } => match choices.below(cases.len() + 2) {
             0 => Value::map([("choice", Value::Int(0))]),
             1 => Value::map([("choice", Value::Null)]),
-            2 => Value::map([("choice", Value::text("nowhere"))]),
-            at => Value::map([("choice", Value::text(&cases[at - 3].1))]),
+            at => Value::map([("choice", Value::text(&cases[at - 2].1))]),
         },
     }
 }
