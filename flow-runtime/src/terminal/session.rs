@@ -756,7 +756,14 @@ impl State {
         if at_prompt && self.shell != Some(Shell::Posix) {
             self.typing = true;
         } else if mode.echo {
-            self.echo.expect(typed, Echoer::Kernel);
+            // The shell waits for a line; what comes after it is for whoever reads next.
+            let waited = match typed.find('\n') {
+                Some(end) if at_prompt => end + 1,
+                _ => 0,
+            };
+            let (line, ahead) = typed.split_at(waited);
+            self.echo.expect(line, Echoer::Kernel);
+            self.echo.expect(ahead, Echoer::KernelAhead);
         } else if !mode.lines {
             // A shell between two prompts shows it at the next one.
             let ahead = self.shell.is_some() && addressee == Some(self.pid);
