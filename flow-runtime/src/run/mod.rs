@@ -44,6 +44,7 @@ use frame::{BodyRef, Child, Frame, ROOT, Waits};
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
+use origin::Origins;
 pub use origin::{Origin, as_written};
 use pattern::Patterns;
 use state::{Change, parse_path};
@@ -60,6 +61,7 @@ pub struct Program {
     patterns: Patterns,
     tables: Tables,
     tracks: Tracks,
+    origins: Origins,
     evaluator: Box<dyn Evaluator>,
 }
 
@@ -72,6 +74,7 @@ impl Program {
             patterns: Patterns::default(),
             tables: Tables::new(&graph),
             tracks: Tracks::of(&graph),
+            origins: Origins::default(),
             graph,
             evaluator,
         }
