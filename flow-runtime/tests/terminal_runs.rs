@@ -136,7 +136,7 @@ impl World {
 
     fn log(&self, run: RunId) -> Vec<Json> {
         let page = self.host.execution_log(run, 0, usize::MAX).unwrap();
-        assert_eq!(page.total, page.entries.len());
+        assert_eq!(page.next, None);
         let entries = page.entries.iter();
         entries
             .map(|it| serde_json::to_value(it).unwrap())
@@ -219,10 +219,7 @@ async fn a_contract_holds_before_and_after_and_nothing_is_typed_for_it() {
     assert_eq!(log[3]["transition"], Json::Null);
     // In pages, the same.
     let page = world.host.execution_log(report.run, 2, 2).unwrap();
-    assert_eq!(
-        (page.entries.len(), page.total, page.next(2)),
-        (2, 5, Some(4))
-    );
+    assert_eq!((page.entries.len(), page.next), (2, Some(4)));
     assert_eq!(serde_json::to_value(&page.entries[0]).unwrap(), log[2]);
 }
 

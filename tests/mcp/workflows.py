@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 from harness import accept, call, expect, refused
 
@@ -86,6 +87,51 @@ async def workflows_are_listed_with_their_parameters(place):
         assert "include_global" in reason, reason
 
     await place.every_way(case)
+
+
+async def what_is_changed_by_hand_is_seen_by_the_next_call(place):
+    """Of every server on the project, however the change is made."""
+    workflows = place.project / ".flow/workflows"
+
+    def says(what):
+        return f"name: one\ndescription: {what}\nsteps: [{{type: shell, command: make}}]\n"
+
+    async def listed(client):
+        own = await call(client, "list_workflows", {"include_global": False})
+        return {workflow["name"]: workflow["description"] for workflow in own["workflows"]}
+
+    async with place.connect("stdio", "legacy") as one, place.connect("http", "auto") as other:
+        async def see(**wanted):
+            for client in (one, other):
+                seen = await listed(client)
+                assert seen == wanted, (seen, wanted)
+
+        await see()
+        one_file = place.workflow("one", says("aaa"))
+        await see(one="aaa")
+        # As long as before and, for all the clock says, of the same time.
+        times = one_file.stat()
+        one_file.write_text(says("bbb"))
+        os.utime(one_file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        await see(one="bbb")
+        aside = place.write("aside.yaml", says("ccc"))
+        aside.replace(one_file)
+        await see(one="ccc")
+        place.workflow("group/two", says("two").replace("name: one\n", ""))
+        await see(one="ccc", **{"group:two": "two"})
+        (workflows / "group").rename(place.project / "elsewhere")
+        await see(one="ccc")
+        linked = place.write("linked.yaml", says("ddd"))
+        one_file.unlink()
+        one_file.symlink_to(linked)
+        await see(one="ddd")
+        linked.write_text(says("eee"))
+        await see(one="eee")
+        # The directory itself is another one.
+        workflows.rename(place.project / "before")
+        await see()
+        place.workflow("three", says("three").replace("name: one\n", ""))
+        await see(three="three")
 
 
 async def the_flow_tool_lists_plans_and_runs(place):

@@ -37,8 +37,11 @@ mod handler;
 mod http;
 mod keep;
 mod library;
+mod line;
 mod log;
+mod lookout;
 mod memory;
+mod notices;
 mod progress;
 mod prompts;
 mod resources;
@@ -71,6 +74,7 @@ use audience::Audience;
 use catalogue::Shelves;
 use handler::Connection;
 use keep::Keeping;
+use line::Structure;
 use tool::Offers;
 
 /// What the process knows, whoever is connected.
@@ -184,7 +188,7 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
                 let journal = server.host.journal().path().to_owned();
                 let directory = journal.parent().unwrap_or(Path::new("."));
                 let shared = Arc::clone(&server);
-                let connect = move || Connection::new(&shared);
+                let connect = move || Connection::new(&shared, Structure::Tree);
                 http::serve(connect, address, door, directory, interrupts, output).await
             }
         };

@@ -129,7 +129,6 @@ pub(super) fn log(
         })?,
     };
     let page = server.host.execution_log(run, first, LOG_PAGE)?;
-    let total = page.total;
     let mut size = 0;
     let mut fitting = 0;
     for entry in &page.entries {
@@ -140,7 +139,11 @@ pub(super) fn log(
         fitting += 1;
     }
     let mut entries = page.entries;
+    let is_cut = fitting < entries.len();
     entries.truncate(fitting);
-    let next = first + entries.len();
-    Ok((entries, (next < total).then(|| next.to_string())))
+    let next = match is_cut {
+        true => Some(first + entries.len()),
+        false => page.next,
+    };
+    Ok((entries, next.map(|next| next.to_string())))
 }

@@ -235,8 +235,8 @@ fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String>
         ListFormat::Yaml => cli::ListFormat::Yaml,
         ListFormat::Table => cli::ListFormat::Table,
     };
-    let catalogue = server.shelves.catalogue();
-    Some(list::text(&catalogue, format, verbose, Paint::none(), None))
+    let catalogue = &server.shelves.reading().catalogue;
+    Some(list::text(catalogue, format, verbose, Paint::none(), None))
 }
 
 /// Inputs and variables: a variable that is named like an input is that input.

@@ -226,13 +226,62 @@ steps:
 fn a_secret_that_an_expression_changes_is_not_used() {
     let definition = "inputs: {token: {type: string, required: true, secret: true}}
 steps:
-  - {id: bad, type: shell, command: 'echo {{ inputs.token | upper }} {{ inputs.token[2:] }}'}
+  - {type: set_state, updates: {kept: '{{ inputs.token }}'}}
+  - {id: bad, type: shell, command: 'echo {{ state.kept | upper }} {{ state.kept[2:] }}'}
 ";
     let place = Place::with(&[("changes.yaml", definition)]);
     let ran = place.run(&["run", "changes.yaml", SECRET, "--format", "json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("passed on as it is"), "{}", ran.stderr);
     assert_kept(&place, &ran);
+}
+
+#[test]
+fn an_expression_that_looks_at_a_secret_is_found_before_it_runs() {
+    let step = |expression: &str| {
+        format!("  - {{type: set_state, updates: {{a: \"{{{{ {expression} }}}}\"}}}}\n")
+    };
+    let found = |expressions: &[&str], dialect: &str| {
+        let steps: String = expressions.iter().map(|it| step(it)).collect();
+        let definition = format!(
+            "expressions: {dialect}\ninputs: {{token: {{type: string, secret: true}}}}\nsteps:\n{steps}"
+        );
+        let place = Place::with(&[("x.yaml", definition.as_str())]);
+        let found = place.run(&["check", "x.yaml", "--format", "json"]).found();
+        let looked = found.into_iter().filter(|(code, ..)| code == "F057");
+        looked.count()
+    };
+    let looks = [
+        "inputs.token | length",
+        "inputs.token == 'x'",
+        "'x' in inputs.token",
+        "inputs.token[:2]",
+        "inputs.token.upper()",
+        "inputs.token is string",
+    ];
+    assert_eq!(found(&looks, "jinja"), looks.len());
+    let passes = [
+        "inputs.token",
+        "'Bearer ' ~ inputs.token",
+        "'Bearer ' + inputs.token",
+        "inputs.token | default('none')",
+        "1 if inputs.token else 2",
+        "inputs.token is defined",
+        "inputs.token != none",
+    ];
+    assert_eq!(found(&passes, "jinja"), 0);
+    let looks = [
+        "inputs.token.length",
+        "inputs.token === 'x'",
+        "inputs.token.startsWith('x')",
+    ];
+    assert_eq!(found(&looks, "js"), looks.len());
+    let passes = [
+        "'Bearer ' + inputs.token",
+        "inputs.token ? 1 : 2",
+        "inputs.token !== undefined",
+    ];
+    assert_eq!(found(&passes, "js"), 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use regex::Regex;
 use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::document::{Act, Condition, Path, Step, Write};
+use crate::document::{Act, Condition, Field, Path, Step, Write};
 use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm, Read};
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
@@ -549,7 +549,22 @@ impl<'d> Pass<'_, 'd> {
             finding.suggestion = suggestion;
             self.checker.report(finding);
         }
+        for pattern in &analysis.patterns {
+            // One that is bad in itself is found where it stands.
+            if let Some(fault) = self.checker.pattern_fault(pattern) {
+                let at = self.place(text, tree, span, &fault.range);
+                self.checker.bad_regex(fault.message, at);
+            }
+        }
         for read in &analysis.reads {
+            if let [name] = read.path.as_slice()
+                && analysis.piped.iter().any(|piped| piped.range == read.range)
+                && !self.is_variable(name, scope)
+            {
+                let at = self.place(text, tree, span, &read.range);
+                self.no_filter(name, at, scope);
+                continue;
+            }
             let [root, key] = segments(text, read);
             let at = ReadAt {
                 whole: self.place(text, tree, span, &read.range),
@@ -591,7 +606,10 @@ impl<'d> Pass<'_, 'd> {
         } = at;
         let key = read.path.get(1).map(String::as_str);
         match root.as_str() {
-            "inputs" => self.input(key, key_at, scope),
+            "inputs" => {
+                self.input(key, key_at, scope);
+                self.secret(read, at, scope);
+            }
             "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
                 Diagnostic::new(Code::UnknownName, root_at)
                     .message(format!(
@@ -632,6 +650,40 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
+    /// Whether something that can be seen gives a bare name a value.
+    fn is_variable(&self, name: &str, scope: &Scope<'d>) -> bool {
+        let input = scope.inputs.as_ref();
+        ROOTS.contains(&name)
+            || name == "this"
+            || (scope.item && LOOPED.contains(&name))
+            || (scope.looped && name == "loop")
+            || (scope.error && name == "error")
+            || (scope.result && name == "result")
+            || scope.local.contains(&name)
+            || input.is_some_and(|inputs| inputs.contains(&name))
+            || self.space(scope).fields.contains_key(name)
+            || self.checker.lost.mentions(name)
+    }
+
+    /// A name after `|` that is no variable. In JavaScript it would count as zero.
+    fn no_filter(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
+        let known = expression::vocabulary::FILTERS.iter().copied();
+        let finding = Diagnostic::new(Code::UnknownFilter, at)
+            .message(format!(
+                "there is no filter `{name}`, and no variable either"
+            ))
+            .label("neither a filter nor a variable");
+        let mut finding = self.checker.suggest(finding, name, known);
+        // Where any name may be a variable of the run, only a near miss tells.
+        if finding.suggestion.is_none() {
+            if scope.open || self.space(scope).open {
+                return self.bare(name, at, scope);
+            }
+            finding = finding.help("after `|` comes a filter, or a value whose bits are joined");
+        }
+        self.checker.report(finding);
+    }
+
     fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
         self.variable(name, scope);
         if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
@@ -659,6 +711,29 @@ impl<'d> Pass<'_, 'd> {
             });
         }
         self.checker.report_in_path(finding, name, false);
+    }
+
+    /// A secret that is looked at: an expression has only what stands for it.
+    fn secret(&mut self, read: &Read, at: Span, scope: &Scope<'d>) {
+        let Some(name) = read.path.get(1) else {
+            return;
+        };
+        let document = self.checker.document;
+        let fields = match scope.unit {
+            0 => document.inputs.as_deref(),
+            unit => document.tasks[unit - 1].inputs.as_deref(),
+        };
+        let is_secret = |field: &Field<'_>| field.secret && field.name.value == *name;
+        let looked_at = read.examined || read.path.len() > 2;
+        if !looked_at || !fields.unwrap_or_default().iter().any(is_secret) {
+            return;
+        }
+        self.checker.report(
+            Diagnostic::new(Code::SecretExamined, at)
+                .message(format!("an expression never sees the secret `{name}`"))
+                .label("compared, measured or changed here")
+                .help("pass it on as it is, and let a command or a tool look at it"),
+        );
     }
 
     fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {

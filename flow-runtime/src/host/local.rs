@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::execution_log::Logs;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
@@ -222,6 +223,8 @@ pub(super) struct Inner {
     pub(super) stop: watch::Sender<bool>,
     /// Terminal sessions that runs have opened.
     pub(super) opened: OpenedSessions,
+    /// Logs that are being read.
+    pub(super) logs: Logs,
 }
 
 impl Host {
@@ -237,6 +240,7 @@ impl Host {
                 background: Background::default(),
                 stop: watch::Sender::new(false),
                 opened: OpenedSessions::default(),
+                logs: Logs::default(),
             }),
         }
     }

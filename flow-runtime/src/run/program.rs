@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use flow_model::graph::Graph;
 
 use super::computed::Dependents;
+use super::origin::Origins;
 use super::pattern::Patterns;
 use super::table::Tables;
 use super::track::Tracks;
@@ -17,6 +18,7 @@ pub struct Program {
     pub(super) patterns: Patterns,
     pub(super) tables: Tables,
     pub(super) tracks: Tracks,
+    pub(super) origins: Origins,
     pub(super) evaluator: Box<dyn Evaluator>,
 }
 
@@ -29,6 +31,7 @@ impl Program {
             patterns: Patterns::default(),
             tables: Tables::new(&graph),
             tracks: Tracks::of(&graph),
+            origins: Origins::default(),
             graph,
             evaluator,
         }

@@ -15,6 +15,8 @@ pub(super) const MARKER: &str = "FLOW_TERMINAL";
 struct Stat {
     name: String,
     dead: bool,
+    /// Waits for something that a signal would interrupt.
+    waits: bool,
     /// Neither runs nor waits for the disk.
     sleeps: bool,
     group: i32,
@@ -34,6 +36,7 @@ impl Stat {
         Some(Stat {
             name: name.to_owned(),
             dead: matches!(*fields.first()?, "Z" | "X"),
+            waits: *fields.first()? == "S",
             sleeps: matches!(*fields.first()?, "S" | "T" | "t" | "I"),
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
@@ -75,6 +78,11 @@ pub(super) fn asleep(session: i32) -> Option<u64> {
         }
     }
     found.then_some(ticks)
+}
+
+/// Whether a process has nothing to do, and no signal to handle either.
+pub(super) fn waits(pid: i32) -> bool {
+    Stat::of(pid).is_some_and(|stat| stat.waits)
 }
 
 /// The command line a process runs now; it changes when the process executes another program.

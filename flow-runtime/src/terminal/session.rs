@@ -1,6 +1,7 @@
 //! One terminal: a program, what it wrote, what it shows, and who waits for what.
 
 mod intake;
+mod interrupt;
 mod run;
 
 use std::io::{ErrorKind, PipeReader};
@@ -29,6 +30,7 @@ use super::shells::PrivateDirectory;
 use super::stream::Stream;
 use super::{lock, now};
 
+use interrupt::Interrupt;
 use run::Run;
 
 /// After this long without output, what a terminal says is taken as said.
@@ -67,6 +69,8 @@ struct Moment {
     /// Where the shell is, counted.
     prompts: u64,
     phase: Phase,
+    /// The shell has yet to act on ctrl-c.
+    interrupted: bool,
 }
 
 /// How a program ended.
@@ -138,6 +142,8 @@ struct State {
     entered: bool,
     /// Whether more was typed after it, which the next prompt will hold.
     left_over: bool,
+    /// The ctrl-c that the shell has yet to act on.
+    interrupt: Option<Interrupt>,
     /// Prompts shown so far.
     prompts: u64,
     run: Option<Run>,
@@ -259,6 +265,7 @@ impl Session {
             typed: false,
             entered: false,
             left_over: false,
+            interrupt: None,
             prompts: 0,
             run: None,
             outgoing: Vec::new(),
@@ -361,7 +368,8 @@ impl Session {
         let quiet = state.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
         let quiet = quiet.then(|| state.last_output + QUIET);
         let looked = state.run.as_ref().and_then(|run| run.look_at);
-        [quiet, looked, state.screen.deadline()]
+        let nudge = state.interrupt.as_ref().map(Interrupt::look_at);
+        [quiet, looked, nudge, state.screen.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -403,11 +411,13 @@ impl Session {
             let image = process::image(self.pid);
             state.look(now, image);
         }
+        self.look_after_interrupt(&mut state, now);
         let moment = Moment {
             ended: state.drained,
             spoken: state.screen.version() > 0,
             prompts: state.prompts,
             phase: state.phase,
+            interrupted: state.interrupt.is_some(),
         };
         drop(state);
         self.moments.send_if_modified(|last| {
@@ -739,11 +749,21 @@ impl State {
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
             self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());
+            self.interrupt = typed
+                .contains('\x03')
+                .then(|| Interrupt::typed(Instant::now()));
         }
         if at_prompt && self.shell != Some(Shell::Posix) {
             self.typing = true;
         } else if mode.echo {
-            self.echo.expect(typed, Echoer::Kernel);
+            // The shell waits for a line; what comes after it is for whoever reads next.
+            let waited = match typed.find('\n') {
+                Some(end) if at_prompt => end + 1,
+                _ => 0,
+            };
+            let (line, ahead) = typed.split_at(waited);
+            self.echo.expect(line, Echoer::Kernel);
+            self.echo.expect(ahead, Echoer::KernelAhead);
         } else if !mode.lines {
             // A shell between two prompts shows it at the next one.
             let ahead = self.shell.is_some() && addressee == Some(self.pid);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
-use super::{Phase, QUIET, Session, State};
+use super::{Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::Capture;
 use crate::terminal::lock;
 use crate::terminal::process;
@@ -161,6 +161,7 @@ impl State {
         } else if !run.interrupted {
             run.interrupted = true;
             self.outgoing.push(0x03);
+            self.interrupt = Some(Interrupt::typed(Instant::now()));
         }
     }
 
@@ -263,6 +264,7 @@ impl Session {
         if let Some(refused) = refusal(shell, command) {
             return refused;
         }
+        let _ = tokio::time::timeout(limit, self.interrupted()).await;
         self.prompt_soon(limit.min(PATIENCE)).await;
         let (id, receiver) = match self.begin(shell, command, keep) {
             Ok(begun) => begun,
@@ -403,13 +405,16 @@ impl Session {
         loop {
             let until = {
                 moments.borrow_and_update();
+                let in_front = self.is_in_front();
                 let state = lock(&self.state);
                 let soon = match state.phase {
                     Phase::Prompt if state.typed && state.entered => limit,
                     Phase::Prompt if state.is_in_doubt() => limit.min(QUIET),
                     Phase::Prompt => Duration::ZERO,
                     Phase::Starting | Phase::Ended => limit,
-                    // What was sent right before is mostly over as soon.
+                    // The shell itself is at work, such as on a `cd` sent right before.
+                    Phase::Running if in_front => limit,
+                    // A program sent right before is mostly over as soon.
                     Phase::Running => limit.min(QUIET),
                 };
                 if soon.is_zero() || state.exit.is_some() {
