@@ -42,7 +42,6 @@ impl Server {
         call: &Call,
     ) -> Result<Followed, Refused> {
         let driven = self.host.drive_in_background(run);
-        self.keep_after(run, &driven);
         let stood = tokio::select! {
             biased;
             stood = stood(driven.clone()) => stood,
