@@ -92,8 +92,10 @@ class Place:
             url = (await process.stderr.readline()).decode().split()[-1]
             token = (await process.stderr.readline()).decode().split()[1].rstrip(",")
             yield Served(process, url, token)
-            process.send_signal(signal.SIGTERM)
-            assert await process.wait() == 0
+            # A case may have ended it.
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+                assert await process.wait() == 0
         finally:
             if process.returncode is None:
                 process.kill()

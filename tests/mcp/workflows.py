@@ -223,6 +223,36 @@ async def a_definition_that_succeeds_is_kept(place):
     await place.every_way(case)
 
 
+async def a_definition_is_kept_by_whoever_ends_its_run(place):
+    """The server that began the run is gone by then."""
+    def definition(name):
+        prompt = {"id": "name", "type": "prompt", "kind": "text", "message": "Who?", "output_to": "name"}
+        return {"name": name, "steps": [prompt, {"type": "shell", "command": f"echo {name}"}]}
+
+    runs = {}
+    async with place.serve() as served:
+        async with served.connect() as client:
+            for name in ("by_server", "by_command", "by_agent", "unwanted", "cancelled"):
+                given = {"workflow_definition": definition(name), "save_on_success": name != "unwanted"}
+                ran = await call(client, "run_workflow", given)
+                expect(ran, status="waiting", workflow_saved=False, saved_workflow_name=None)
+                runs[name] = ran["workflow_id"]
+        served.process.kill()
+        await served.process.wait()
+    await place.flow("answer", runs["by_command"], '"Ann"')
+    async with place.connect() as client:
+        for name in ("by_server", "unwanted"):
+            answer = {"workflow_id": runs[name], "step_id": "name", "result": "Ann"}
+            await call(client, "submit_step_result", answer)
+            ended = await call(client, "get_workflow_status", {"workflow_id": runs[name], "wait_seconds": 60})
+            expect(ended, status="completed")
+        answered = await call(client, "submit_result", {"workflow_id": runs["by_agent"], "result": "Ann"})
+        expect(answered, status="completed")
+        await call(client, "complete_workflow", {"workflow_id": runs["cancelled"], "status": "cancelled"})
+        own = await call(client, "list_workflows", {"include_global": False})
+        assert [it["name"] for it in own["workflows"]] == ["by_agent", "by_command", "by_server"], own
+
+
 async def workflows_are_stored_looked_at_and_deleted(place):
     async def case(client):
         definition = {

@@ -196,7 +196,7 @@ async fn get_workflow_status(
         };
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(turn);
-        status.status = next.status;
+        status.status = standing::told(next.status, status.alive);
         status.pending = next.step.and_then(|step| {
             let step = serde_json::to_value(step).ok()?;
             step.as_object().cloned()
