@@ -388,10 +388,7 @@ impl Session {
                 state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
             state.take(bytes);
-            let replies = state.screen.take_replies();
-            if !replies.is_empty() && self.is_asked(&state) {
-                let _ = self.pty.write(&replies);
-            }
+            self.reply(&mut state);
         }
         state.screen.expire(now);
         let outgoing = std::mem::take(&mut state.outgoing);
@@ -427,13 +424,22 @@ impl Session {
         });
     }
 
-    /// Whether a query comes from a program that waits for the answer. Who asks reads keys, not
-    /// lines. Else a file with such a query in it was shown, and the answer would be taken for
-    /// input.
-    fn is_asked(&self, state: &State) -> bool {
+    /// Answers what was asked of the terminal. Who asks reads keys, not lines, and waits. Else a
+    /// file with such a query in it was shown, and the answer would be taken for input.
+    fn reply(&self, state: &mut State) {
+        if !state.screen.has_replies() {
+            return;
+        }
         // fish reads keys again before it says that a command has ended.
         let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
-        !(self.pty.mode().lines || fish && self.is_in_front())
+        if self.pty.mode().lines || fish && self.is_in_front() {
+            state.screen.take_replies();
+        } else if !self.pty.has_output() {
+            // bash and zsh say it before, so that if they are who reads keys by now, that was
+            // output yet to be read.
+            let replies = state.screen.take_replies();
+            let _ = self.pty.write(&replies);
+        }
     }
 
     /// Types text and presses keys.
@@ -548,7 +554,7 @@ impl Session {
                 let quiet = lock(&self.state).last_output + QUIET;
                 if quiet <= Instant::now() {
                     let before = asleep;
-                    asleep = process::asleep(self.pid);
+                    asleep = self.asleep();
                     if moment.spoken && asleep.is_some() || asleep.is_some() && asleep == before {
                         return;
                     }
@@ -586,6 +592,31 @@ impl Session {
     /// Whether the program that was started is in front itself.
     fn is_in_front(&self) -> bool {
         self.pty.foreground() == Some(self.pid)
+    }
+
+    /// Whether the program that was started has done all there was to do: it sleeps, has read what
+    /// was typed, and all it wrote is known. `None` where the system does not tell.
+    fn rests(&self) -> Option<bool> {
+        // In this order: what was typed has reached it, then it sleeps over that, and what it
+        // wrote before it fell asleep is here.
+        let read = self.pty.unread() == 0;
+        let waits = process::waits(self.pid)?;
+        Some(read && waits && !self.pty.has_output())
+    }
+
+    /// What everything in the session has computed when all of it rests. A reader that lags behind
+    /// must not make a program look silent.
+    fn asleep(&self) -> Option<u64> {
+        let read = self.pty.unread() == 0;
+        let asleep = process::asleep(self.pid);
+        asleep.filter(|_| read && !self.pty.has_output())
+    }
+
+    /// Whether the shell may be about to act on what was typed ahead of its prompt: it may have
+    /// read that without a trace.
+    fn is_in_doubt(&self, state: &State) -> bool {
+        let quiet = || state.last_output.elapsed() >= QUIET;
+        state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -646,7 +677,7 @@ impl Session {
         if state.exit.is_some() {
             return Place::Gone;
         }
-        let at_prompt = state.phase == Phase::Prompt && !state.typed && !state.is_in_doubt();
+        let at_prompt = state.phase == Phase::Prompt && !state.typed && !self.is_in_doubt(&state);
         drop(state);
         if at_prompt && self.pty.unread() == 0 {
             Place::Prompt
@@ -818,10 +849,9 @@ impl State {
         self.waiters = waiters;
     }
 
-    /// Whether the shell may be about to act on what was typed ahead of its prompt.
-    fn is_in_doubt(&self) -> bool {
-        let typed_ahead = self.echo.awaits_editor() || !self.doubt.is_empty();
-        typed_ahead && self.last_output.elapsed() < QUIET
+    /// Whether an editor may yet show what was typed ahead of the prompt.
+    fn typed_ahead(&self) -> bool {
+        self.echo.awaits_editor() || !self.doubt.is_empty()
     }
 
     /// Nobody will be answered any more.
