@@ -110,3 +110,48 @@ states:
         await call(client, "exit_terminal", {"session_id": session})
 
     await place.every_way(case)
+
+
+async def a_contract_with_a_session_is_held_before_and_after_the_run(place):
+    """Stored, run and read back over the protocol, in a session of the agent."""
+    definition = {
+        "name": "stamp",
+        "arguments": {"ROOT": {"name": "ROOT", "description": "Where", "required": True}},
+        "return_values": {"STAMP": {"name": "STAMP", "description": "What was made", "required": True}},
+        "initial_state": "make",
+        "states": {"make": {"action": {"tool": "run_command", "params": {"command": "export STAMP=at:$ROOT"}}}},
+    }
+    idle = {**definition, "name": "idle", "states": {"make": {"action": {"tool": "run_command", "params": {"command": "true"}}}}}
+
+    async def case(client):
+        for given in (definition, idle):
+            stored = {"workflow_definition": given, "overwrite_existing": True}
+            expect(await call(client, "create_workflow", stored), success=True)
+        session = (await call(client, "open_terminal", {"shell": "bash"}))["session_id"]
+
+        async def ran(name):
+            return await call(client, "run_workflow", {"workflow_name": name, "session_id": session})
+
+        missing = await ran("stamp")
+        expect(missing, success=False, final_state="validation_failed", session_id=session, states_executed=0)
+        assert "ROOT" in missing["error"], missing
+        check = missing["execution_log"][0]
+        expect(check, phase="pre_execution_validation")
+        expect(check["validation_result"], valid=False, missing_vars=["ROOT"])
+        await call(client, "run_command", {"session_id": session, "command": "export ROOT=/srv"})
+        unmade = await ran("idle")
+        expect(unmade, success=False, final_state="return_validation_failed")
+        assert "STAMP" in unmade["error"], unmade
+        made = await ran("stamp")
+        expect(made, success=True, final_state="make", return_values={"STAMP": "at:/srv"})
+        phases = [entry["phase"] for entry in made["execution_log"]]
+        assert phases == ["pre_execution_validation", "execution", "post_execution_validation"], phases
+        # The session goes on with what the run has left there.
+        shown = await call(client, "run_command", {"session_id": session, "command": "echo $STAMP"})
+        expect(shown, output="at:/srv\n")
+        await call(client, "exit_terminal", {"session_id": session})
+        lost = await ran("stamp")
+        expect(lost, success=False)
+        assert session in lost["error"], lost
+
+    await place.every_way(case)

@@ -180,7 +180,7 @@ async fn get_workflow_status(
     request: GetWorkflowStatusRequest,
     call: Call,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
-    let run = server.host.journal().resolve(&request.workflow_id)?;
+    let run = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
     let mut status = standing::status(&server, run, request.log_cursor.as_deref())?;
