@@ -410,7 +410,7 @@ impl Session {
             && run.look_at.is_some_and(|at| at <= now)
         {
             let image = process::image(self.pid);
-            state.look(now, image);
+            state.look(now, image, || self.asleep().is_some());
         }
         self.look_after_interrupt(&mut state, now);
         let moment = Moment {
