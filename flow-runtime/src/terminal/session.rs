@@ -26,7 +26,7 @@ use super::program::{Program, Shell};
 use super::pty::{MAX_LINE, Mode, Pty, Started};
 use super::scanner::Scanner;
 use super::screen::Screen;
-use super::shells::PrivateDirectory;
+use super::shells::{PrivateDirectory, history_variable};
 use super::stream::Stream;
 use super::{lock, now};
 
@@ -223,8 +223,12 @@ impl Session {
                     .map(|(_, value)| value.clone())
                     .or_else(|| std::env::var(name).ok())
             };
+            let history = history_variable(shell).and_then(|name| {
+                let asked = environment.iter().find(|(known, _)| known == name);
+                asked.map(|(_, value)| value.as_str())
+            });
             let prepared = PrivateDirectory::create(&nonce).and_then(|directory| {
-                let start = directory.prepare(shell, &nonce, inherited)?;
+                let start = directory.prepare(shell, &nonce, history, inherited)?;
                 Ok((directory, start))
             });
             let (directory, start) =
@@ -406,7 +410,7 @@ impl Session {
             && run.look_at.is_some_and(|at| at <= now)
         {
             let image = process::image(self.pid);
-            state.look(now, image);
+            state.look(now, image, || self.asleep().is_some());
         }
         self.look_after_interrupt(&mut state, now);
         let moment = Moment {

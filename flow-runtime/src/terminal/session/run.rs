@@ -218,9 +218,16 @@ impl State {
         }
     }
 
-    /// Looks whether the shell has become another program.
-    pub(super) fn look(&mut self, now: Instant, image: Option<Vec<u8>>) {
-        if image.is_some() && self.image.is_some() && image != self.image {
+    /// Looks whether the shell has become another program, and one that stays: as long as that is
+    /// at work, it may end with the exit code that is waited for.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        image: Option<Vec<u8>>,
+        rests: impl FnOnce() -> bool,
+    ) {
+        let replaced = image.is_some() && self.image.is_some() && image != self.image;
+        if replaced && rests() {
             let name = process::group_name(self.pid).unwrap_or_else(|| "a program".to_owned());
             let note =
                 format!("the shell has been replaced by `{name}`; use send_input and await_output");
