@@ -20,7 +20,7 @@ use flow_runtime::host::{
 };
 use flow_runtime::journal::RunId;
 use flow_runtime::library::{Definition, Library, Project, Saved};
-use flow_runtime::run::{FailureKind, Happening};
+use flow_runtime::run::{Allowance, FailureKind, Happening};
 use flow_runtime::terminal::{Options, Terminals};
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -251,7 +251,7 @@ async fn every_missing_argument_is_told_at_once_and_nothing_has_happened() {
     world.command(&session, "export WHERE=/ KIND=release").await;
     world
         .host
-        .record(report.run, Happening::Resumed)
+        .record(report.run, Happening::Resumed(Allowance::default()))
         .await
         .unwrap();
     let again = world.host.drive(report.run).await.unwrap();

@@ -549,7 +549,22 @@ impl<'d> Pass<'_, 'd> {
             finding.suggestion = suggestion;
             self.checker.report(finding);
         }
+        for pattern in &analysis.patterns {
+            // One that is bad in itself is found where it stands.
+            if let Some(fault) = self.checker.pattern_fault(pattern) {
+                let at = self.place(text, tree, span, &fault.range);
+                self.checker.bad_regex(fault.message, at);
+            }
+        }
         for read in &analysis.reads {
+            if let [name] = read.path.as_slice()
+                && analysis.piped.iter().any(|piped| piped.range == read.range)
+                && !self.is_variable(name, scope)
+            {
+                let at = self.place(text, tree, span, &read.range);
+                self.no_filter(name, at, scope);
+                continue;
+            }
             let [root, key] = segments(text, read);
             let at = ReadAt {
                 whole: self.place(text, tree, span, &read.range),
@@ -630,6 +645,40 @@ impl<'d> Pass<'_, 'd> {
             }
             name => self.bare(name, root_at, scope),
         }
+    }
+
+    /// Whether something that can be seen gives a bare name a value.
+    fn is_variable(&self, name: &str, scope: &Scope<'d>) -> bool {
+        let input = scope.inputs.as_ref();
+        ROOTS.contains(&name)
+            || name == "this"
+            || (scope.item && LOOPED.contains(&name))
+            || (scope.looped && name == "loop")
+            || (scope.error && name == "error")
+            || (scope.result && name == "result")
+            || scope.local.contains(&name)
+            || input.is_some_and(|inputs| inputs.contains(&name))
+            || self.space(scope).fields.contains_key(name)
+            || self.checker.lost.mentions(name)
+    }
+
+    /// A name after `|` that is no variable. In JavaScript it would count as zero.
+    fn no_filter(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
+        let known = expression::vocabulary::FILTERS.iter().copied();
+        let finding = Diagnostic::new(Code::UnknownFilter, at)
+            .message(format!(
+                "there is no filter `{name}`, and no variable either"
+            ))
+            .label("neither a filter nor a variable");
+        let mut finding = self.checker.suggest(finding, name, known);
+        // Where any name may be a variable of the run, only a near miss tells.
+        if finding.suggestion.is_none() {
+            if scope.open || self.space(scope).open {
+                return self.bare(name, at, scope);
+            }
+            finding = finding.help("after `|` comes a filter, or a value whose bits are joined");
+        }
+        self.checker.report(finding);
     }
 
     fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {

@@ -1,11 +1,13 @@
 //! Literals against declarations, and rules against types.
 
+use std::ops::Range;
+
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Field, Validation};
-use crate::expression::{self, Dialect, Form as TextForm};
+use crate::expression::{self, Dialect, Form as TextForm, Named};
 use crate::graph::{self, Type};
 use crate::lower;
 use crate::source::{Span, Tree, Value};
@@ -87,16 +89,31 @@ impl<'d> Checker<'d> {
             return;
         };
         if let Some((message, range)) = regex_fault(pattern, &mut self.regex_budget) {
-            let at = self.within(tree, &range);
-            self.report(
-                Diagnostic::new(Code::BadRegex, at)
-                    .message(format!(
-                        "the regular expression does not compile: {message}"
-                    ))
-                    .label(message)
-                    .help("the syntax is that of Rust's `regex`; `\\` before a sign makes it text"),
-            );
+            self.bad_regex(message, self.within(tree, &range));
         }
+    }
+
+    /// What is wrong with a regular expression that a filter is given.
+    pub(super) fn pattern_fault(&mut self, pattern: &Named) -> Option<PatternFault> {
+        let Named { name, range } = pattern;
+        let (message, inner) = regex_fault(name, &mut self.regex_budget)?;
+        // Where the text has escapes, its parts stand elsewhere.
+        let range = match range.len() == name.len() {
+            true => range.start + inner.start..range.start + inner.end,
+            false => range.clone(),
+        };
+        Some(PatternFault { message, range })
+    }
+
+    pub(super) fn bad_regex(&mut self, message: String, at: Span) {
+        self.report(
+            Diagnostic::new(Code::BadRegex, at)
+                .message(format!(
+                    "the regular expression does not compile: {message}"
+                ))
+                .label(message)
+                .help("the syntax is that of Rust's `regex`; `\\` before a sign makes it text"),
+        );
     }
 
     /// A literal that is written to something with a declared type.
@@ -115,10 +132,16 @@ impl<'d> Checker<'d> {
     }
 }
 
+/// Why a regular expression inside an expression does not compile, and where.
+pub(super) struct PatternFault {
+    pub(super) message: String,
+    pub(super) range: Range<usize>,
+}
+
 /// What is wrong with a regular expression, and where in it.
 ///
 /// Compiling a large one takes long, so that all of them together have a budget.
-fn regex_fault(pattern: &str, budget: &mut usize) -> Option<(String, std::ops::Range<usize>)> {
+fn regex_fault(pattern: &str, budget: &mut usize) -> Option<(String, Range<usize>)> {
     if pattern.len() > LONGEST_REGEX {
         return Some(("it is longer than 16 KiB".to_owned(), 0..pattern.len()));
     }

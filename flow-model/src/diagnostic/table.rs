@@ -191,7 +191,8 @@ impl std::fmt::Display for Code {
 
 codes! {
     /// The text is neither YAML 1.2 nor JSON. YAML indents with spaces only, and a value that
-    /// starts with `{`, `[`, `*`, `&`, `!`, `|`, `>`, `%`, `@` or a back-quote needs quotes.
+    /// starts with `{`, `[`, `*`, `&`, `!`, `|`, `>`, `%`, `@` or a back-quote needs quotes. JSON has
+    /// no comments.
     Syntax = "F001", Form, "the text is not YAML",
         "steps:\n  - type: shell\n    command: {{ inputs.what }}\n" => "steps:\n  - type: shell\n    command: \"{{ inputs.what }}\"\n";
     /// A definition is text in UTF-8.
@@ -218,7 +219,8 @@ codes! {
     /// The value is not one of the words that the key takes.
     NotAWord = "F009", Form, "a word that is not one of those allowed",
         "steps:\n  - type: prompt\n    message: Go on?\n    kind: confrm\n" => "steps:\n  - type: prompt\n    message: Go on?\n    kind: confirm\n";
-    /// A number, a length or a count is outside its limits.
+    /// A number, a length or a count is outside its limits. A command, a message and instructions
+    /// have at least one letter.
     OutOfLimits = "F010", Form, "a value outside its limits",
         "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    timeout: 1000\n" => "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    timeout: 300\n";
     /// A name has characters that names of its kind may not have.

@@ -534,17 +534,32 @@ impl<'a> Walk<'a> {
         if let Some(ast::CallArg::Pos(Expr::Const(name))) = filter.args.get(named) {
             self.name_in_string(filter.name == "map", &name.value, name.span());
         }
+        let pattern = match filter.args.first() {
+            _ if vocabulary::takes_pattern(filter.name) => filter.args.first(),
+            Some(ast::CallArg::Pos(Expr::Const(name)))
+                if filter.name == "map"
+                    && name.value.as_str().is_some_and(vocabulary::takes_pattern) =>
+            {
+                filter.args.get(1)
+            }
+            _ => None,
+        };
+        if let Some(ast::CallArg::Pos(Expr::Const(pattern))) = pattern
+            && let Some(text) = pattern.value.as_str()
+        {
+            let span = pattern.span();
+            let range = self.range(span.start_offset, span.end_offset);
+            let pattern = Named::within(text, self.text, range);
+            self.analysis.patterns.push(pattern);
+        }
         self.args(&filter.args);
     }
 
     /// Checks the filter or test that `map`, `select` and their kin are told to apply.
     fn name_in_string(&mut self, filter: bool, value: &minijinja::Value, span: Span) {
         let Some(name) = value.as_str() else { return };
-        let mut range = self.range(span.start_offset, span.end_offset);
-        let written = &self.text[range.clone()];
-        if let Some(at) = written.find(name) {
-            range = range.start + at..range.start + at + name.len();
-        }
+        let range = self.range(span.start_offset, span.end_offset);
+        let range = Named::within(name, self.text, range).range;
         if filter && !vocabulary::FILTERS.contains(&name) {
             self.analysis.unknown_filter(name, range);
         } else if !filter && !vocabulary::TESTS.contains(&name) {

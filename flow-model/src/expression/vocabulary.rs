@@ -33,6 +33,12 @@ pub const FUNCTIONS: &[&str] =
 #[rustfmt::skip]
 pub const JS_FUNCTIONS: &[&str] = &["now", "uuid", "variable"];
 
+/// Whether the first argument of a filter is a regular expression.
+#[must_use]
+pub fn takes_pattern(filter: &str) -> bool {
+    matches!(filter, "regex_findall" | "regex_replace" | "regex_search")
+}
+
 /// Names the JavaScript language itself defines.
 #[rustfmt::skip]
 pub const JS_GLOBALS: &[&str] = &[

@@ -48,7 +48,7 @@ impl Host {
         let Some(deadline) = action.deadline else {
             return work.await;
         };
-        let left = Duration::from_millis((deadline + late).saturating_sub(now()));
+        let left = Duration::from_millis(deadline.saturating_add(late).saturating_sub(now()));
         if left.is_zero() {
             return Some(timed_out());
         }

@@ -624,6 +624,6 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",
         Happening::Cancelled { .. } => "cancelled",
-        Happening::Resumed => "resumed",
+        Happening::Resumed(_) => "resumed",
     }
 }

@@ -38,7 +38,7 @@ use computed::Dependents;
 pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
-pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
+pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
@@ -132,6 +132,14 @@ pub enum Refusal {
     /// The run has not failed, so there is nothing to resume.
     #[error("the run has not failed; there is nothing to try again")]
     NotFailed,
+    /// A run that is to go on may not execute a single step.
+    #[error("the run has executed {executed} steps; allow more than that, not {allowed}")]
+    TooFew {
+        /// Executions it would be allowed.
+        allowed: u64,
+        /// Executions it had.
+        executed: u64,
+    },
     /// The answer to a prompt is not valid.
     #[error("the answer is not valid: {0}")]
     Invalid(String),
@@ -329,8 +337,16 @@ impl Run {
         };
         match what {
             Happening::Started(_) => Err(Refusal::AlreadyStarted),
-            Happening::Resumed if data.status == Status::Failed => Ok(()),
-            Happening::Resumed => Err(Refusal::NotFailed),
+            Happening::Resumed(allowance) if data.status == Status::Failed => {
+                match allowance.max_steps {
+                    Some(allowed) if allowed <= data.steps => Err(Refusal::TooFew {
+                        allowed,
+                        executed: data.steps,
+                    }),
+                    Some(_) | None => Ok(()),
+                }
+            }
+            Happening::Resumed(_) => Err(Refusal::NotFailed),
             Happening::Updated { updates } => {
                 over(data)?;
                 let changes = changes(updates)?;
@@ -628,7 +644,7 @@ impl Machine<'_> {
                     error: Some(failure),
                 });
             }
-            Happening::Resumed => self.resume(),
+            Happening::Resumed(allowance) => self.resume(*allowance),
         }
     }
 
@@ -943,7 +959,10 @@ impl Machine<'_> {
     }
 
     /// Tries the failed step again: the workflow's own frame still stands where it failed.
-    fn resume(&mut self) {
+    fn resume(&mut self, allowance: Allowance) {
+        let start = &mut self.data.start;
+        start.max_steps = allowance.max_steps.or(start.max_steps);
+        start.timeout = allowance.timeout.or(start.timeout);
         self.data.status = Status::Running;
         self.data.error = None;
         // Whoever tries again gives the run its time again.

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    BindingIdentifier, CallExpression, ChainElement, Expression, Function, IdentifierReference,
-    LogicalExpression, ReturnStatement, UnaryExpression, VariableDeclaration,
+    ArrayExpressionElement, BindingIdentifier, CallExpression, ChainElement, Expression, Function,
+    IdentifierReference, LogicalExpression, ReturnStatement, UnaryExpression, VariableDeclaration,
     VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
@@ -40,6 +40,24 @@ pub(super) fn expression(text: &str) -> Result<Analysis, Fault> {
             }
             None => fault(text, "Unexpected token", None, None),
         }),
+    }
+}
+
+/// The first of several arguments, when it is written out as a text.
+pub(super) fn first_text(arguments: &str) -> Option<Named> {
+    let allocator = Allocator::default();
+    let list = format!("[{arguments}]");
+    let parser = Parser::new(&allocator, &list, SourceType::cjs()).with_options(options());
+    let Ok(Expression::ArrayExpression(list)) = parser.parse_expression() else {
+        return None;
+    };
+    match list.elements.first()? {
+        ArrayExpressionElement::StringLiteral(text) => {
+            let written = range(text.span);
+            let written = written.start.checked_sub(1)?..written.end.checked_sub(1)?;
+            Some(Named::within(text.value.as_str(), arguments, written))
+        }
+        _ => None,
     }
 }
 
