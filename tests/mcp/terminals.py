@@ -17,7 +17,7 @@ async def a_terminal_is_opened_used_and_closed(place):
         sent = await call(client, "send_input", {"session_id": session, "input_text": "read name; echo \"<$name>\"\n"})
         expect(sent, success=True, process_running=True)
         await call(client, "send_input", {"session_id": session, "input_text": "Ann\n"})
-        awaited = await call(client, "await_output", {"session_id": session, "pattern": "<.*>", "timeout": 10})
+        awaited = await call(client, "await_output", {"session_id": session, "pattern": "<.*>", "timeout": 300})
         expect(awaited, success=True, match_text="<Ann>")
         none = await call(client, "await_output", {"session_id": session, "pattern": "never", "timeout": 0.1})
         expect(none, success=True, match_text=None)
@@ -69,7 +69,7 @@ async def a_wait_that_is_given_up_consumes_nothing(place):
             pass
         await call(client, "list_terminal_sessions")
         await call(client, "send_input", {"input_text": "echo nee''dle\n"})
-        found = await call(client, "await_output", {"pattern": "needle", "timeout": 10})
+        found = await call(client, "await_output", {"pattern": "needle", "timeout": 300})
         expect(found, match_text="needle")
         await call(client, "exit_terminal", {})
 
@@ -94,7 +94,7 @@ states:
     action: {tool: send_input, params: {input_text: "echo do''ne\\n"}}
     transitions: [{condition: success, next_state: wait}]
   wait:
-    action: {tool: await_output, params: {pattern: "done", timeout: 10}}
+    action: {tool: await_output, params: {pattern: "done", timeout: 300}}
     transitions: [{condition: success, next_state: end}]
   end:
     action: {tool: get_screen_content}

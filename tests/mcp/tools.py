@@ -24,7 +24,7 @@ CASES = [
     ("list_terminal_sessions", {}, {"total_sessions": 1}, {"all": True}, "all"),
     ("send_input", {"session_id": "$session_id", "input_text": "echo a$((1+1))b\n"}, {"success": True},
      {"session_id": "$session_id"}, "input_text"),
-    ("await_output", {"session_id": "$session_id", "pattern": "a2b"}, {"match_text": "a2b"},
+    ("await_output", {"session_id": "$session_id", "pattern": "a2b", "timeout": 300}, {"match_text": "a2b"},
      {"session_id": "$session_id", "pattern": "("}, "pattern"),
     ("get_screen_content", {"session_id": "$session_id"}, {"success": True},
      {"session_id": "$session_id", "content_mode": "al"}, "content_mode"),

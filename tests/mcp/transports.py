@@ -125,7 +125,7 @@ async def several_servers_share_a_project(place):
         assert len((await call(one, "list_memory_keys"))["keys"]) == 20
         (place.project / "go").touch()
         expect(
-            await call(one, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60}), status="completed"
+            await call(one, "get_workflow_status", {"workflow_id": run, "wait_seconds": 300}), status="completed"
         )
         expect(await call(other, "get_workflow_status", {"workflow_id": run}), status="completed")
 
@@ -148,7 +148,7 @@ async def a_run_that_lost_its_server_is_told_from_one_that_is_driven(place):
             await served.process.wait()
         await stands(status="waiting", alive=False, pending=None)
         (place.project / "go").touch()
-        await call(other, "resume_workflow", {"workflow_id": run, "wait_seconds": 60})
+        await call(other, "resume_workflow", {"workflow_id": run, "wait_seconds": 300})
         await stands(status="completed", alive=False)
 
 

@@ -33,7 +33,7 @@ HANG = """\
 name: hang
 description: Waits for a file
 steps:
-  - {id: wait, type: shell, command: "while [ ! -e go ]; do sleep 0.01; done; echo went", timeout: 60s,
+  - {id: wait, type: shell, command: "while [ ! -e go ]; do sleep 0.01; done; echo went", timeout: 10m,
      output_format: text, output_to: said}
 outputs:
   said: "{{ state.said }}"
@@ -244,7 +244,7 @@ async def a_definition_is_kept_by_whoever_ends_its_run(place):
         for name in ("by_server", "unwanted"):
             answer = {"workflow_id": runs[name], "step_id": "name", "result": "Ann"}
             await call(client, "submit_step_result", answer)
-            ended = await call(client, "get_workflow_status", {"workflow_id": runs[name], "wait_seconds": 60})
+            ended = await call(client, "get_workflow_status", {"workflow_id": runs[name], "wait_seconds": 300})
             expect(ended, status="completed")
         answered = await call(client, "submit_result", {"workflow_id": runs["by_agent"], "result": "Ann"})
         expect(answered, status="completed")
@@ -423,7 +423,7 @@ async def a_long_run_outlives_its_call(place):
         run = ran["workflow_id"]
         expect(await call(client, "get_workflow_status", {"workflow_id": run}), status="running")
         following = asyncio.create_task(
-            call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60})
+            call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 300})
         )
         go.touch()
         expect(await following, status="completed", output={"said": "went"})
@@ -737,7 +737,7 @@ async def notifications_stop_when_the_run_or_its_call_does(place):
         before = list(told)
         assert before[:1] == ["Starting workflow: hang"], before
         go.touch()
-        ended = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "wait_seconds": 60})
+        ended = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "wait_seconds": 300})
         expect(ended, status="completed")
         await quiet()
         assert told == before, told
