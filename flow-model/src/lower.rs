@@ -850,7 +850,7 @@ pub(crate) fn fields(fields: &[Field<'_>]) -> List<graph::Field> {
     fields.iter().map(field).collect()
 }
 
-fn field(field: &Field<'_>) -> graph::Field {
+pub(crate) fn field(field: &Field<'_>) -> graph::Field {
     graph::Field {
         name: text(&field.name.value),
         ty: field.ty,
@@ -862,7 +862,7 @@ fn field(field: &Field<'_>) -> graph::Field {
     }
 }
 
-pub(crate) fn validation(rules: &Validation<'_>) -> graph::Validation {
+fn validation(rules: &Validation<'_>) -> graph::Validation {
     let mut out = graph::Validation::NONE;
     for (name, _, tree) in &rules.rules {
         let words = |tree: &Tree| -> List<Text> {

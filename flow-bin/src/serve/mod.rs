@@ -35,7 +35,6 @@ mod explain;
 mod fixture;
 mod handler;
 mod http;
-mod keep;
 mod library;
 mod line;
 mod log;
@@ -73,7 +72,6 @@ use crate::target;
 use audience::Audience;
 use catalogue::Shelves;
 use handler::Connection;
-use keep::Keeping;
 use line::Structure;
 use tool::Offers;
 
@@ -92,8 +90,6 @@ pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
-    /// Definitions that wait for their runs to succeed.
-    pub(crate) keeping: Keeping,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
@@ -120,7 +116,6 @@ impl Server {
             memory,
             directory,
             shelves: Shelves::new(library),
-            keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
             leaving: watch::Sender::new(false),

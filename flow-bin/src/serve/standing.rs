@@ -80,6 +80,20 @@ pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus
     })
 }
 
+/// Whether some process goes on with a run now.
+fn is_alive(server: &Server, run: RunId) -> bool {
+    server.host.driven(run).is_some() || server.host.journal().is_held(run)
+}
+
+/// A run that would be running and that nobody goes on with has lost its host; it waits for
+/// somebody to go on with it.
+pub(super) fn told(status: LoopStatus, alive: bool) -> LoopStatus {
+    match status {
+        LoopStatus::Running if !alive => LoopStatus::Waiting,
+        status => status,
+    }
+}
+
 /// Everything about a run.
 pub(super) fn status(
     server: &Server,
@@ -87,11 +101,13 @@ pub(super) fn status(
     log_cursor: Option<&str>,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
     let report = server.host.report(run)?;
+    let alive = is_alive(server, run);
     let all_pending = pending(server, &report)?;
     let (execution_log, next_log_cursor) = log(server, run, log_cursor)?;
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
-        status: loop_status(server, &report)?,
+        status: told(loop_status(server, &report)?, alive),
+        alive,
         pending: all_pending.first().cloned(),
         all_pending,
         execution_log,

@@ -465,9 +465,12 @@ impl<'d> Checker<'d> {
                 .message(format!("`{}` has no {noun} `{name}`", owner.value))
                 .label(format!("unknown {noun}"))
                 .suggest(name, names),
-            ArgumentFault::Misfit(name, span, reason) => Diagnostic::new(code, self.line(*span))
-                .message(format!("{noun} `{name}` of `{}` {reason}", owner.value))
-                .label(reason.clone()),
+            ArgumentFault::Misfit(fault, span) => {
+                let (path, said) = (&fault.path, fault.predicate());
+                Diagnostic::new(code, self.line(*span))
+                    .message(format!("{noun} `{path}` of `{}`{said}", owner.value))
+                    .label(said.trim_start_matches([':', ' ']))
+            }
             ArgumentFault::Missing(name) => Diagnostic::new(code, owner.span)
                 .message(format!("`{}` needs the {noun} `{name}`", owner.value))
                 .label(format!("no `{name}`"))

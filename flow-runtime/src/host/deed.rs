@@ -330,6 +330,7 @@ impl Host {
                 id: Some(child),
                 agent_driven,
                 beside,
+                keep: Value::Null,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);

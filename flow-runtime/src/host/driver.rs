@@ -379,7 +379,12 @@ impl Driver {
             self.run.apply(late)?;
         }
         match self.write(&event, late.as_ref(), &effects).await {
-            Ok(()) => Ok(effects),
+            Ok(()) => {
+                if let Some(data) = self.run.data() {
+                    self.host.keep_definition(self.id, &data.start, &effects);
+                }
+                Ok(effects)
+            }
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;
@@ -669,6 +674,7 @@ impl Driver {
                 elapsed_ms: 0,
                 pending: Vec::new(),
                 missing_secrets: Vec::new(),
+                kept: None,
             };
         };
         let pending = self
@@ -714,6 +720,7 @@ impl Driver {
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
             missing_secrets: self.host.inner.vault.missing(self.id),
+            kept: self.host.inner.keepsakes.of(self.id),
         }
     }
 }

@@ -158,6 +158,9 @@ pub struct Start {
     /// An agent drives it: what is the agent's to do waits for the agent, whoever hosts the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agent_driven: bool,
+    /// The definition it came with, when that is to be kept for reuse after success.
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub keep: Value,
 }
 
 /// One change of state from outside.

@@ -26,7 +26,7 @@ use super::program::{Program, Shell};
 use super::pty::{MAX_LINE, Mode, Pty, Started};
 use super::scanner::Scanner;
 use super::screen::Screen;
-use super::shells::PrivateDirectory;
+use super::shells::{PrivateDirectory, history_variable};
 use super::stream::Stream;
 use super::{lock, now};
 
@@ -223,8 +223,12 @@ impl Session {
                     .map(|(_, value)| value.clone())
                     .or_else(|| std::env::var(name).ok())
             };
+            let history = history_variable(shell).and_then(|name| {
+                let asked = environment.iter().find(|(known, _)| known == name);
+                asked.map(|(_, value)| value.as_str())
+            });
             let prepared = PrivateDirectory::create(&nonce).and_then(|directory| {
-                let start = directory.prepare(shell, &nonce, inherited)?;
+                let start = directory.prepare(shell, &nonce, history, inherited)?;
                 Ok((directory, start))
             });
             let (directory, start) =
@@ -388,10 +392,7 @@ impl Session {
                 state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
             state.take(bytes);
-            let replies = state.screen.take_replies();
-            if !replies.is_empty() && self.is_asked(&state) {
-                let _ = self.pty.write(&replies);
-            }
+            self.reply(&mut state);
         }
         state.screen.expire(now);
         let outgoing = std::mem::take(&mut state.outgoing);
@@ -409,7 +410,7 @@ impl Session {
             && run.look_at.is_some_and(|at| at <= now)
         {
             let image = process::image(self.pid);
-            state.look(now, image);
+            state.look(now, image, || self.asleep().is_some());
         }
         self.look_after_interrupt(&mut state, now);
         let moment = Moment {
@@ -427,13 +428,22 @@ impl Session {
         });
     }
 
-    /// Whether a query comes from a program that waits for the answer. Who asks reads keys, not
-    /// lines. Else a file with such a query in it was shown, and the answer would be taken for
-    /// input.
-    fn is_asked(&self, state: &State) -> bool {
+    /// Answers what was asked of the terminal. Who asks reads keys, not lines, and waits. Else a
+    /// file with such a query in it was shown, and the answer would be taken for input.
+    fn reply(&self, state: &mut State) {
+        if !state.screen.has_replies() {
+            return;
+        }
         // fish reads keys again before it says that a command has ended.
         let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
-        !(self.pty.mode().lines || fish && self.is_in_front())
+        if self.pty.mode().lines || fish && self.is_in_front() {
+            state.screen.take_replies();
+        } else if !self.pty.has_output() {
+            // bash and zsh say it before, so that if they are who reads keys by now, that was
+            // output yet to be read.
+            let replies = state.screen.take_replies();
+            let _ = self.pty.write(&replies);
+        }
     }
 
     /// Types text and presses keys.
@@ -548,7 +558,7 @@ impl Session {
                 let quiet = lock(&self.state).last_output + QUIET;
                 if quiet <= Instant::now() {
                     let before = asleep;
-                    asleep = process::asleep(self.pid);
+                    asleep = self.asleep();
                     if moment.spoken && asleep.is_some() || asleep.is_some() && asleep == before {
                         return;
                     }
@@ -586,6 +596,31 @@ impl Session {
     /// Whether the program that was started is in front itself.
     fn is_in_front(&self) -> bool {
         self.pty.foreground() == Some(self.pid)
+    }
+
+    /// Whether the program that was started has done all there was to do: it sleeps, has read what
+    /// was typed, and all it wrote is known. `None` where the system does not tell.
+    fn rests(&self) -> Option<bool> {
+        // In this order: what was typed has reached it, then it sleeps over that, and what it
+        // wrote before it fell asleep is here.
+        let read = self.pty.unread() == 0;
+        let waits = process::waits(self.pid)?;
+        Some(read && waits && !self.pty.has_output())
+    }
+
+    /// What everything in the session has computed when all of it rests. A reader that lags behind
+    /// must not make a program look silent.
+    fn asleep(&self) -> Option<u64> {
+        let read = self.pty.unread() == 0;
+        let asleep = process::asleep(self.pid);
+        asleep.filter(|_| read && !self.pty.has_output())
+    }
+
+    /// Whether the shell may be about to act on what was typed ahead of its prompt: it may have
+    /// read that without a trace.
+    fn is_in_doubt(&self, state: &State) -> bool {
+        let quiet = || state.last_output.elapsed() >= QUIET;
+        state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -646,7 +681,7 @@ impl Session {
         if state.exit.is_some() {
             return Place::Gone;
         }
-        let at_prompt = state.phase == Phase::Prompt && !state.typed && !state.is_in_doubt();
+        let at_prompt = state.phase == Phase::Prompt && !state.typed && !self.is_in_doubt(&state);
         drop(state);
         if at_prompt && self.pty.unread() == 0 {
             Place::Prompt
@@ -818,10 +853,9 @@ impl State {
         self.waiters = waiters;
     }
 
-    /// Whether the shell may be about to act on what was typed ahead of its prompt.
-    fn is_in_doubt(&self) -> bool {
-        let typed_ahead = self.echo.awaits_editor() || !self.doubt.is_empty();
-        typed_ahead && self.last_output.elapsed() < QUIET
+    /// Whether an editor may yet show what was typed ahead of the prompt.
+    fn typed_ahead(&self) -> bool {
+        self.echo.awaits_editor() || !self.doubt.is_empty()
     }
 
     /// Nobody will be answered any more.

@@ -1,5 +1,7 @@
 //! Whole runs: calls, time, state, restarts, the log.
 
+use std::time::Duration;
+
 use flow_model::graph::Operation;
 use flow_runtime::host::agent::{
     AgentError, Conclusion, Patience, StepKind, TaskPage, Turn, TurnStatus,
@@ -137,6 +139,32 @@ steps:
         .await
         .unwrap();
     assert_eq!(server.next(run, None).await.status, TurnStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_run_that_slept_when_its_server_ended_wakes_when_it_is_asked_for() {
+    let mut server = Server::new();
+    let pause = "
+tools: {t: {}}
+steps:
+  - {id: pause, type: wait, duration_seconds: 1}
+  - {id: go, type: mcp_call, tool: t}
+";
+    let run = server.start(pause, json!({})).await;
+    let page = TaskPage::default();
+    let turn = server
+        .agents
+        .next(run, None, page, Patience::of(Duration::ZERO))
+        .await
+        .unwrap();
+    assert_eq!(turn.status, TurnStatus::Sleeping);
+    server.agents.host().interrupt();
+    server.agents.settled().await;
+    server.restart();
+    // A look alone does not wake it.
+    let turn = server.agents.next(run, None, page, Patience::NONE).await;
+    assert_eq!(turn.unwrap().step, None);
+    assert_eq!(step_id(&server.next(run, None).await), "go");
 }
 
 #[tokio::test]

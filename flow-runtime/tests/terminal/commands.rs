@@ -145,6 +145,28 @@ async fn a_program_in_front_is_named() {
 }
 
 #[tokio::test]
+async fn one_command_at_a_time_runs_in_a_session() {
+    let terms = Terms::new();
+    let session = terms.open("bash").await;
+    let terminals = terms.terminals.clone();
+    let first = tokio::spawn(async move {
+        let command = json!({"command": "echo begun; read -r line; echo $line", "timeout": 60});
+        terminals.call("run_command", command).await.unwrap()
+    });
+    terms.expect("begun").await;
+    let second = terms.run("echo second").await;
+    assert_eq!(second["status"], "busy", "{second:#}");
+    assert_eq!(
+        second["error"], "busy: another command is being run in this session",
+        "{second:#}"
+    );
+    terms.send("go on\n").await;
+    let first = first.await.unwrap();
+    assert_eq!(first["output"], "begun\ngo on\ngo on\n", "{first:#}");
+    assert_eq!(terms.terminals.sessions(), [session]);
+}
+
+#[tokio::test]
 async fn a_nested_shell_is_a_program_in_front() {
     for command in ["bash --norc", "sh"] {
         let terms = Terms::new();

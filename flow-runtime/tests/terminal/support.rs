@@ -56,7 +56,6 @@ impl Terms {
             "XDG_CONFIG_HOME": "",
             "ZDOTDIR": home,
             "INPUTRC": "/dev/null",
-            "HISTFILE": "",
         });
         for (name, value) in environment.as_object().unwrap() {
             variables[name] = value.clone();

@@ -58,9 +58,7 @@ impl Session {
         if interrupt.look_at > now {
             return;
         }
-        // In this order: the kernel has acted on ctrl-c, a shell that sleeps over its keys has met
-        // the signal, and one that had acted on it would have shown something first.
-        if self.pty.unread() == 0 && process::waits(self.pid) && !self.pty.has_output() {
+        if self.rests() == Some(true) {
             // Who reads lines is not the shell's editor: a hook, a trap.
             if self.is_in_front() && !self.pty.mode().lines {
                 self.nudge(interrupt.waits > 0);

@@ -3,6 +3,7 @@
 set -g __flow_nonce '@NONCE@'
 set -g __flow_environment '@ENVIRONMENT@'
 set -g __flow_count 0
+@HISTORY@
 
 function __flow_environment_write
     set -g __flow_count (math $__flow_count + 1)
