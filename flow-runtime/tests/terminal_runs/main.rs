@@ -5,151 +5,20 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod world;
+
 use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use flow_model::compile;
-use flow_model::graph::Graph;
-use flow_model::loader::NoLoader;
-use flow_model::source::Source;
 use flow_model::tools::{ContractSide, LogEntry};
 use flow_runtime::host::{
-    Answer, Answers, Asked, Boxed, Host, HostOptions, Kept, People, Question, Report, ReportStatus,
-    StartOptions, Workflows,
+    Answer, Answers, Asked, Boxed, People, Question, ReportStatus, StartOptions,
 };
-use flow_runtime::journal::RunId;
-use flow_runtime::library::{Definition, Library, Project, Saved};
 use flow_runtime::run::{Allowance, FailureKind, Happening};
-use flow_runtime::terminal::{Options, Terminals};
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
-use tempfile::TempDir;
 
-/// A project, a host with terminals, and definitions that others call.
-struct World {
-    root: TempDir,
-    terminals: Terminals,
-    host: Host,
-}
-
-/// The workflows of a project.
-struct Stored(Library);
-
-impl Workflows for Stored {
-    fn find(&self, name: &str) -> Result<Graph, String> {
-        let entry = self.0.find(name).map_err(|error| error.to_string())?;
-        let compiled = self.0.compile(&entry).map_err(|error| error.to_string())?;
-        compiled.into_graph().ok_or_else(|| "not valid".to_owned())
-    }
-
-    fn compile(&self, definition: &Value) -> Result<Graph, String> {
-        let source = Source::from_value("inline", &definition.to_json());
-        let compiled = compile(source, &self.0);
-        let first = compiled.findings.first().map(|it| it.message.clone());
-        compiled.into_graph().ok_or(first.unwrap_or_default())
-    }
-
-    fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
-        let definition = definition.to_json();
-        let saved = self.0.save_for_reuse(Definition::Value(&definition));
-        let saved = saved.map_err(|error| error.to_string())?;
-        Ok(Some(Kept {
-            name: saved.entry().name.clone(),
-            is_new: matches!(saved, Saved::New(_)),
-        }))
-    }
-}
-
-impl World {
-    fn new(workflows: &[(&str, &str)]) -> Self {
-        World::with(workflows, |_| {})
-    }
-
-    fn with(workflows: &[(&str, &str)], change: impl FnOnce(&mut HostOptions)) -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let directory = root.path().join(".flow/workflows");
-        fs::create_dir_all(&directory).unwrap();
-        for (name, text) in workflows {
-            fs::write(directory.join(format!("{name}.yaml")), text).unwrap();
-        }
-        let (host, terminals) = World::host(root.path(), change);
-        World {
-            root,
-            terminals,
-            host,
-        }
-    }
-
-    fn host(root: &Path, change: impl FnOnce(&mut HostOptions)) -> (Host, Terminals) {
-        let terminals = Terminals::new(Options {
-            directory: Some(root.to_owned()),
-            ..Options::default()
-        })
-        .unwrap();
-        let project = Project::at(root).unwrap().unwrap();
-        let mut options = HostOptions::open(root.join(".flow")).unwrap();
-        options.directory = root.to_owned();
-        options.terminals = Some(terminals.clone());
-        options.workflows = Arc::new(Stored(Library::empty().with_project(project)));
-        change(&mut options);
-        (Host::new(options), terminals)
-    }
-
-    /// A session in which a command has been run.
-    async fn session(&self, command: &str) -> String {
-        let opened = self
-            .terminals
-            .call("open_terminal", json!({"shell": "bash"}))
-            .await
-            .unwrap();
-        let session = opened["session_id"].as_str().unwrap().to_owned();
-        if !command.is_empty() {
-            self.command(&session, command).await;
-        }
-        session
-    }
-
-    async fn command(&self, session: &str, command: &str) -> Json {
-        let parameters = json!({"session_id": session, "command": command, "timeout": 30});
-        let ran = self.terminals.call("run_command", parameters).await;
-        ran.unwrap()
-    }
-
-    async fn run(&self, text: &str, options: StartOptions) -> Report {
-        self.run_with(text, Value::Null, options).await
-    }
-
-    async fn run_with(&self, text: &str, inputs: Value, options: StartOptions) -> Report {
-        let run = self.start(text, inputs, options).await;
-        self.host.drive(run).await.unwrap()
-    }
-
-    async fn start(&self, text: &str, inputs: Value, options: StartOptions) -> RunId {
-        let compiled = compile(Source::new("main.yaml", text), &NoLoader);
-        let findings = format!("{:?}", compiled.findings);
-        let graph = compiled
-            .into_graph()
-            .unwrap_or_else(|| panic!("{findings}"));
-        self.host.start(&graph, &inputs, options).await.unwrap()
-    }
-
-    fn log(&self, run: RunId) -> Vec<Json> {
-        let page = self.host.execution_log(run, 0, usize::MAX).unwrap();
-        assert_eq!(page.next, None);
-        let entries = page.entries.iter();
-        entries
-            .map(|it| serde_json::to_value(it).unwrap())
-            .collect()
-    }
-}
-
-fn in_session(session: &str) -> StartOptions {
-    StartOptions {
-        session: Some(session.to_owned()),
-        ..StartOptions::default()
-    }
-}
+use world::{World, in_session};
 
 const BUILD: &str = r#"
 name: build
@@ -185,8 +54,7 @@ async fn a_contract_holds_before_and_after_and_nothing_is_typed_for_it() {
     let session = world
         .session("history -c; export WHERE=/ KIND=release")
         .await;
-    let report = world.run(BUILD, in_session(&session)).await;
-    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let report = world.completed(BUILD, in_session(&session)).await;
     assert_eq!(report.final_state.as_deref(), Some("tell"));
     assert_eq!(report.states_executed, 3);
     assert_eq!(report.session.as_deref(), Some(&*session));
@@ -325,8 +193,7 @@ outputs: {first: '{{ state.first }}', said: '{{ state.said }}'}
 steps:
   - {id: say, type: shell, command: 'echo to {{ env.TARGET }}', output_format: text, output_to: said}
 ";
-    let report = world.run(text, in_session(&session)).await;
-    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let report = world.completed(text, in_session(&session)).await;
     let expected = json!({"first": "two words", "said": "to two words"});
     assert_eq!(report.output.to_json(), expected);
 }
@@ -732,8 +599,7 @@ async fn a_person_debugs_a_real_program_step_by_step() {
     let world = World::with(&[], |options| options.people = people);
     let script = "total = 0\nfor n in range(3):\n    total += n\nprint('total', total)\n";
     fs::write(world.root.path().join("script.py"), script).unwrap();
-    let report = world.run(DEBUG, StartOptions::default()).await;
-    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let report = world.completed(DEBUG, StartOptions::default()).await;
     assert_eq!(report.final_state.as_deref(), Some("close"));
     let log = world.log(report.run);
     let asked = log.iter().filter(|it| it["state"] == "ask").count();
@@ -759,8 +625,7 @@ async fn a_prompt_in_a_terminal_workflow_waits_for_its_answer() {
     let answers = Answers::new(&Value::from(&json!({"ask": "quit"}))).unwrap();
     let world = World::with(&[], |options| options.people = Arc::new(answers));
     fs::write(world.root.path().join("script.py"), "x = 1\n").unwrap();
-    let report = world.run(DEBUG, StartOptions::default()).await;
-    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    world.completed(DEBUG, StartOptions::default()).await;
 }
 
 #[tokio::test]
@@ -806,6 +671,41 @@ states:
         _ => None,
     });
     assert_eq!(lost, Some(&false));
+}
+
+#[tokio::test]
+async fn a_contract_that_is_resumed_elsewhere_fails_and_says_why_its_session_is_gone() {
+    let world = World::new(&[]);
+    let text = r#"
+arguments: {WHERE: where to work}
+return_values: {STATUS: how it went}
+initial_state: ask
+states:
+  ask: {action: {type: prompt, kind: text, message: "Go on?"}}
+"#;
+    let session = world.session("export WHERE=/ STATUS=fine").await;
+    let report = world.run(text, in_session(&session)).await;
+    assert_eq!(report.status, ReportStatus::Waiting, "{:?}", report.error);
+    let answered = Happening::Completed {
+        action: report.pending[0].id,
+        result: Value::map([("input", Value::text("yes"))]),
+    };
+    world.host.record(report.run, answered).await.unwrap();
+
+    let (other, _terminals) = World::host(world.root.path(), |_| {});
+    let resumed = other.drive(report.run).await.unwrap();
+    assert_eq!(resumed.status, ReportStatus::Failed);
+    let error = resumed.error.unwrap();
+    assert!(error.message.contains(&session), "{error:?}");
+    assert!(error.message.contains("ends with the process"), "{error:?}");
+
+    // Where the session lives, the same run goes on to its end.
+    let resume = world.host.record(report.run, Happening::Resumed).await;
+    resume.unwrap();
+    let report = world.host.drive(report.run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let values = report.return_values.unwrap().to_json();
+    assert_eq!(values, json!({"STATUS": "fine"}));
 }
 
 #[tokio::test]
