@@ -189,6 +189,14 @@ pub(crate) struct ResumeArguments {
     /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
+    /// How many steps a failed run may execute, those before included
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u64>,
+
+    /// How long a failed run may take from now on: seconds, or such as 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+
     #[command(flatten)]
     pub(crate) driving: Driving,
 }

@@ -1,7 +1,7 @@
 //! What terminals cost, beside pexpect, tmux and a bare pseudo-terminal in the same run.
 //!
-//! The peers need `python3` with `pexpect` (`pip install pexpect`) and `tmux`; a missing one is
-//! said to be missing. Arguments choose measurements by name: `latency`, `commands`, `throughput`,
+//! The peers are `pexpect`, which `scripts/needs` brings, and `tmux`; a missing one is said to be
+//! missing. Arguments choose measurements by name: `latency`, `commands`, `throughput`,
 //! `memory`, `volume`.
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 )]
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -114,11 +115,25 @@ times = []
 for n in range(int(sys.argv[2])):
     began = time.perf_counter()
     child.sendline('echo hi%dx' % n)
-    child.expect('\nhi%dx' % n)
+    child.expect('[\r\n]hi%dx' % n)
     times.append(time.perf_counter() - began)
     child.expect('PROMPT> ')
 print('\n'.join('%.9f' % t for t in times))
 ";
+
+/// The Python that has pexpect: that of `scripts/needs`, else the system's.
+fn python() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"),
+        PathBuf::from,
+    );
+    let own = target.join("needs/venv/bin/python3");
+    if own.exists() {
+        own
+    } else {
+        PathBuf::from("python3")
+    }
+}
 
 /// The same by others, in the same run.
 fn peers() {
@@ -126,7 +141,7 @@ fn peers() {
         ("pexpect, tuned", "tuned", ROUNDS),
         ("pexpect, as it comes", "default", 50),
     ] {
-        let output = Command::new("python3")
+        let output = Command::new(python())
             .args(["-c", PEXPECT, how, &rounds.to_string()])
             .output()
             .unwrap();

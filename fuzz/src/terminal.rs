@@ -133,7 +133,12 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(capture.output().0, bytes);
 
     let typed: String = whole.text.chars().take(cut).collect();
-    for echoer in [Echoer::Kernel, Echoer::Editor, Echoer::Later] {
+    for echoer in [
+        Echoer::Kernel,
+        Echoer::KernelAhead,
+        Echoer::Editor,
+        Echoer::Later,
+    ] {
         let mut echo = Echo::default();
         let mut out = String::new();
         echo.expect(&typed, echoer);

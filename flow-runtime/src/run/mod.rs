@@ -38,12 +38,13 @@ use computed::Dependents;
 pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
 pub use evaluate::Expressions;
-pub use event::{ActionId, Event, Failure, FailureKind, Happening, Start, Update};
+pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;
 use frame::{BodyRef, Child, Frame, ROOT, Waits};
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::{Machine, Next};
 pub use observe::{Observer, Transformation};
+use origin::Origins;
 pub use origin::{Origin, as_written};
 use pattern::Patterns;
 use state::{Change, parse_path};
@@ -60,6 +61,7 @@ pub struct Program {
     patterns: Patterns,
     tables: Tables,
     tracks: Tracks,
+    origins: Origins,
     evaluator: Box<dyn Evaluator>,
 }
 
@@ -72,6 +74,7 @@ impl Program {
             patterns: Patterns::default(),
             tables: Tables::new(&graph),
             tracks: Tracks::of(&graph),
+            origins: Origins::default(),
             graph,
             evaluator,
         }
@@ -129,6 +132,14 @@ pub enum Refusal {
     /// The run has not failed, so there is nothing to resume.
     #[error("the run has not failed; there is nothing to try again")]
     NotFailed,
+    /// A run that is to go on may not execute a single step.
+    #[error("the run has executed {executed} steps; allow more than that, not {allowed}")]
+    TooFew {
+        /// Executions it would be allowed.
+        allowed: u64,
+        /// Executions it had.
+        executed: u64,
+    },
     /// The answer to a prompt is not valid.
     #[error("the answer is not valid: {0}")]
     Invalid(String),
@@ -326,8 +337,16 @@ impl Run {
         };
         match what {
             Happening::Started(_) => Err(Refusal::AlreadyStarted),
-            Happening::Resumed if data.status == Status::Failed => Ok(()),
-            Happening::Resumed => Err(Refusal::NotFailed),
+            Happening::Resumed(allowance) if data.status == Status::Failed => {
+                match allowance.max_steps {
+                    Some(allowed) if allowed <= data.steps => Err(Refusal::TooFew {
+                        allowed,
+                        executed: data.steps,
+                    }),
+                    Some(_) | None => Ok(()),
+                }
+            }
+            Happening::Resumed(_) => Err(Refusal::NotFailed),
             Happening::Updated { updates } => {
                 over(data)?;
                 let changes = changes(updates)?;
@@ -366,15 +385,27 @@ impl Run {
         }
     }
 
-    /// Whether the answer to a prompt is valid.
+    /// Whether the answer to a prompt, or a judgement, is valid.
     fn check_answer(&self, data: &Data, action: ActionId, result: &Value) -> Result<(), Refusal> {
         let Some((node, deed)) = self.asked(data, action) else {
             return Ok(());
         };
-        let Deed::Prompt { kind, options, .. } = deed else {
-            return Ok(());
-        };
         let invalid = |message: String| Err(Refusal::Invalid(message));
+        let (kind, options) = match deed {
+            Deed::Prompt { kind, options, .. } => (kind, options),
+            Deed::Judge { choices, .. } if !settle::is_judgement(choices, result) => {
+                let states: Vec<String> = choices
+                    .iter()
+                    .enumerate()
+                    .map(|(index, (_, state))| format!("{index} (`{state}`)"))
+                    .collect();
+                return invalid(format!(
+                    "answer `{{\"choice\": …}}` with one of {}, or null if none holds",
+                    states.join(", ")
+                ));
+            }
+            _ => return Ok(()),
+        };
         match kind {
             PromptKind::Info => Ok(()),
             PromptKind::Confirm => match result.get("confirmed") {
@@ -416,7 +447,7 @@ impl Run {
     ) -> Option<(&'a flow_model::graph::Node, &'a Deed)> {
         let frame = data.frames.get(data.waiting.get(&id)?)?;
         let step = frame.step.as_ref()?;
-        let Waits::Action(action) = &step.waits else {
+        let (Waits::Action(action) | Waits::Judgement { action, .. }) = &step.waits else {
             return None;
         };
         let graph = self.program.graph();
@@ -613,7 +644,7 @@ impl Machine<'_> {
                     error: Some(failure),
                 });
             }
-            Happening::Resumed => self.resume(),
+            Happening::Resumed(allowance) => self.resume(*allowance),
         }
     }
 
@@ -928,7 +959,10 @@ impl Machine<'_> {
     }
 
     /// Tries the failed step again: the workflow's own frame still stands where it failed.
-    fn resume(&mut self) {
+    fn resume(&mut self, allowance: Allowance) {
+        let start = &mut self.data.start;
+        start.max_steps = allowance.max_steps.or(start.max_steps);
+        start.timeout = allowance.timeout.or(start.timeout);
         self.data.status = Status::Running;
         self.data.error = None;
         // Whoever tries again gives the run its time again.

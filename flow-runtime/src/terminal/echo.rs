@@ -12,8 +12,11 @@ const PATIENCE: usize = 64 * 1024;
 /// Who echoes a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Echoer {
-    /// The kernel, at once and to the letter.
+    /// The kernel, at once and to the letter, for a program that waits for the line.
     Kernel,
+    /// The kernel, for whoever will read the line: a line editor that starts before finds it
+    /// unread, and shows it again.
+    KernelAhead,
     /// A line editor, which breaks lines in its own way.
     Editor,
     /// A line editor that started after the kernel had echoed the line, and shows it again.
@@ -45,11 +48,11 @@ impl Echo {
             // A program that reads single keys seldom echoes them, so an editor is believed with
             // whole lines only.
             let whole = line.ends_with('\n');
-            if echoer != Echoer::Kernel && (!whole || line.len() < 2) {
+            if matches!(echoer, Echoer::Editor | Echoer::Later) && (!whole || line.len() < 2) {
                 continue;
             }
             let text = match echoer {
-                Echoer::Kernel => line.chars().flat_map(by_kernel).collect(),
+                Echoer::Kernel | Echoer::KernelAhead => line.chars().flat_map(by_kernel).collect(),
                 Echoer::Editor | Echoer::Later => line.chars().collect(),
             };
             self.expected.push_back(Line { text, echoer });
@@ -149,11 +152,10 @@ impl Echo {
     /// A line's echo is complete.
     fn echoed(&mut self) {
         if let Some(line) = self.expected.pop_front()
-            && line.echoer == Echoer::Kernel
+            && line.echoer == Echoer::KernelAhead
             && line.text.last() == Some(&'\n')
             && line.text.len() > 1
         {
-            // An editor that starts later finds the line unread and shows it again.
             self.expected.push_back(Line {
                 text: line.text,
                 echoer: Echoer::Later,
@@ -231,9 +233,18 @@ mod tests {
     fn a_line_typed_ahead_is_shown_twice_and_heard_never() {
         let mut echo = Echo::default();
         let mut out = String::new();
-        echo.expect("1+1\n", Echoer::Kernel);
+        echo.expect("1+1\n", Echoer::KernelAhead);
         echo.filter("1+1\nPython\n", false, &mut out);
         echo.filter(">>> 1+1\n2\n", true, &mut out);
         assert_eq!(out, "\nPython\n>>> \n2\n");
+    }
+
+    #[test]
+    fn a_line_that_was_waited_for_is_shown_once() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect("1+1\n", Echoer::Kernel);
+        echo.filter("1+1\n", false, &mut out);
+        assert!(!echo.pending() && !echo.awaits_editor());
     }
 }

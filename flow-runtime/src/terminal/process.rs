@@ -15,6 +15,8 @@ pub(super) const MARKER: &str = "FLOW_TERMINAL";
 struct Stat {
     name: String,
     dead: bool,
+    /// Waits for something that a signal would interrupt.
+    waits: bool,
     /// Neither runs nor waits for the disk.
     sleeps: bool,
     group: i32,
@@ -25,7 +27,19 @@ struct Stat {
 
 impl Stat {
     fn of(pid: i32) -> Option<Stat> {
-        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Stat::read(&format!("/proc/{pid}/stat"))
+    }
+
+    /// Of every thread of a process.
+    fn threads(pid: i32) -> impl Iterator<Item = Stat> {
+        fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Stat::read(entry.ok()?.path().join("stat").to_str()?))
+    }
+
+    fn read(path: &str) -> Option<Stat> {
+        let text = fs::read(path).ok()?;
         let text = String::from_utf8_lossy(&text);
         // The name stands in parentheses and may contain anything.
         let (before, fields) = text.rsplit_once(')')?;
@@ -34,6 +48,7 @@ impl Stat {
         Some(Stat {
             name: name.to_owned(),
             dead: matches!(*fields.first()?, "Z" | "X"),
+            waits: *fields.first()? == "S",
             sleeps: matches!(*fields.first()?, "S" | "T" | "t" | "I"),
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
@@ -65,9 +80,13 @@ pub(super) fn group_name(group: i32) -> Option<String> {
 pub(super) fn asleep(session: i32) -> Option<u64> {
     let mut ticks = 0;
     let mut found = false;
-    for stat in all().filter_map(Stat::of) {
+    for pid in all() {
+        let Some(stat) = Stat::of(pid) else {
+            continue;
+        };
         if stat.session == session && !stat.dead {
-            if !stat.sleeps {
+            // A process may sleep over what its threads do.
+            if !Stat::threads(pid).all(|thread| thread.sleeps) {
                 return None;
             }
             found = true;
@@ -75,6 +94,14 @@ pub(super) fn asleep(session: i32) -> Option<u64> {
         }
     }
     found.then_some(ticks)
+}
+
+/// Whether a process has nothing to do, and no signal to handle either; `None` where the system
+/// does not tell.
+pub(super) fn waits(pid: i32) -> Option<bool> {
+    let mut threads = Stat::threads(pid).peekable();
+    threads.peek()?;
+    Some(threads.all(|thread| thread.waits))
 }
 
 /// The command line a process runs now; it changes when the process executes another program.

@@ -248,9 +248,18 @@ impl Pty {
                 )
                 .ok()
             })
-            .and_then(|far| rustix::io::ioctl_fionread(&far).ok())
+            .and_then(|far| {
+                // What was written may be on its way; whoever looks makes it arrive.
+                is_readable(&far);
+                rustix::io::ioctl_fionread(&far).ok()
+            })
             .unwrap_or(0);
         queued + in_kernel
+    }
+
+    /// Whether the program has written something that was not read.
+    pub(super) fn has_output(&self) -> bool {
+        is_readable(&self.master)
     }
 
     pub(super) fn resize(&self, size: Size) -> Result<(), Error> {
@@ -258,6 +267,16 @@ impl Pty {
             .resize(pty_size(size))
             .map_err(|error| Error::Pty(error.to_string()))
     }
+}
+
+/// Whether something can be read at once.
+fn is_readable(end: &impl AsFd) -> bool {
+    let mut set = [PollFd::new(end, PollFlags::IN)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut set, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 fn pty_size(size: Size) -> PtySize {

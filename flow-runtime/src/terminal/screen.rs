@@ -158,6 +158,11 @@ impl Screen {
         }
     }
 
+    /// Whether the emulator has answered a query.
+    pub(super) fn has_replies(&self) -> bool {
+        !self.replies.outbox().bytes.is_empty()
+    }
+
     /// Takes what the emulator answered to queries.
     pub(super) fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.replies.outbox().bytes)

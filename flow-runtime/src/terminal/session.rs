@@ -1,6 +1,7 @@
 //! One terminal: a program, what it wrote, what it shows, and who waits for what.
 
 mod intake;
+mod interrupt;
 mod run;
 
 use std::io::{ErrorKind, PipeReader};
@@ -25,10 +26,11 @@ use super::program::{Program, Shell};
 use super::pty::{MAX_LINE, Mode, Pty, Started};
 use super::scanner::Scanner;
 use super::screen::Screen;
-use super::shells::PrivateDirectory;
+use super::shells::{PrivateDirectory, history_variable};
 use super::stream::Stream;
 use super::{lock, now};
 
+use interrupt::Interrupt;
 use run::Run;
 
 /// After this long without output, what a terminal says is taken as said.
@@ -67,6 +69,8 @@ struct Moment {
     /// Where the shell is, counted.
     prompts: u64,
     phase: Phase,
+    /// The shell has yet to act on ctrl-c.
+    interrupted: bool,
 }
 
 /// How a program ended.
@@ -138,6 +142,8 @@ struct State {
     entered: bool,
     /// Whether more was typed after it, which the next prompt will hold.
     left_over: bool,
+    /// The ctrl-c that the shell has yet to act on.
+    interrupt: Option<Interrupt>,
     /// Prompts shown so far.
     prompts: u64,
     run: Option<Run>,
@@ -217,8 +223,12 @@ impl Session {
                     .map(|(_, value)| value.clone())
                     .or_else(|| std::env::var(name).ok())
             };
+            let history = history_variable(shell).and_then(|name| {
+                let asked = environment.iter().find(|(known, _)| known == name);
+                asked.map(|(_, value)| value.as_str())
+            });
             let prepared = PrivateDirectory::create(&nonce).and_then(|directory| {
-                let start = directory.prepare(shell, &nonce, inherited)?;
+                let start = directory.prepare(shell, &nonce, history, inherited)?;
                 Ok((directory, start))
             });
             let (directory, start) =
@@ -259,6 +269,7 @@ impl Session {
             typed: false,
             entered: false,
             left_over: false,
+            interrupt: None,
             prompts: 0,
             run: None,
             outgoing: Vec::new(),
@@ -361,7 +372,8 @@ impl Session {
         let quiet = state.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
         let quiet = quiet.then(|| state.last_output + QUIET);
         let looked = state.run.as_ref().and_then(|run| run.look_at);
-        [quiet, looked, state.screen.deadline()]
+        let nudge = state.interrupt.as_ref().map(Interrupt::look_at);
+        [quiet, looked, nudge, state.screen.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -380,10 +392,7 @@ impl Session {
                 state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
             state.take(bytes);
-            let replies = state.screen.take_replies();
-            if !replies.is_empty() && self.is_asked(&state) {
-                let _ = self.pty.write(&replies);
-            }
+            self.reply(&mut state);
         }
         state.screen.expire(now);
         let outgoing = std::mem::take(&mut state.outgoing);
@@ -401,13 +410,15 @@ impl Session {
             && run.look_at.is_some_and(|at| at <= now)
         {
             let image = process::image(self.pid);
-            state.look(now, image);
+            state.look(now, image, || self.asleep().is_some());
         }
+        self.look_after_interrupt(&mut state, now);
         let moment = Moment {
             ended: state.drained,
             spoken: state.screen.version() > 0,
             prompts: state.prompts,
             phase: state.phase,
+            interrupted: state.interrupt.is_some(),
         };
         drop(state);
         self.moments.send_if_modified(|last| {
@@ -417,13 +428,22 @@ impl Session {
         });
     }
 
-    /// Whether a query comes from a program that waits for the answer. Who asks reads keys, not
-    /// lines. Else a file with such a query in it was shown, and the answer would be taken for
-    /// input.
-    fn is_asked(&self, state: &State) -> bool {
+    /// Answers what was asked of the terminal. Who asks reads keys, not lines, and waits. Else a
+    /// file with such a query in it was shown, and the answer would be taken for input.
+    fn reply(&self, state: &mut State) {
+        if !state.screen.has_replies() {
+            return;
+        }
         // fish reads keys again before it says that a command has ended.
         let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
-        !(self.pty.mode().lines || fish && self.is_in_front())
+        if self.pty.mode().lines || fish && self.is_in_front() {
+            state.screen.take_replies();
+        } else if !self.pty.has_output() {
+            // bash and zsh say it before, so that if they are who reads keys by now, that was
+            // output yet to be read.
+            let replies = state.screen.take_replies();
+            let _ = self.pty.write(&replies);
+        }
     }
 
     /// Types text and presses keys.
@@ -538,7 +558,7 @@ impl Session {
                 let quiet = lock(&self.state).last_output + QUIET;
                 if quiet <= Instant::now() {
                     let before = asleep;
-                    asleep = process::asleep(self.pid);
+                    asleep = self.asleep();
                     if moment.spoken && asleep.is_some() || asleep.is_some() && asleep == before {
                         return;
                     }
@@ -576,6 +596,31 @@ impl Session {
     /// Whether the program that was started is in front itself.
     fn is_in_front(&self) -> bool {
         self.pty.foreground() == Some(self.pid)
+    }
+
+    /// Whether the program that was started has done all there was to do: it sleeps, has read what
+    /// was typed, and all it wrote is known. `None` where the system does not tell.
+    fn rests(&self) -> Option<bool> {
+        // In this order: what was typed has reached it, then it sleeps over that, and what it
+        // wrote before it fell asleep is here.
+        let read = self.pty.unread() == 0;
+        let waits = process::waits(self.pid)?;
+        Some(read && waits && !self.pty.has_output())
+    }
+
+    /// What everything in the session has computed when all of it rests. A reader that lags behind
+    /// must not make a program look silent.
+    fn asleep(&self) -> Option<u64> {
+        let read = self.pty.unread() == 0;
+        let asleep = process::asleep(self.pid);
+        asleep.filter(|_| read && !self.pty.has_output())
+    }
+
+    /// Whether the shell may be about to act on what was typed ahead of its prompt: it may have
+    /// read that without a trace.
+    fn is_in_doubt(&self, state: &State) -> bool {
+        let quiet = || state.last_output.elapsed() >= QUIET;
+        state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -636,7 +681,7 @@ impl Session {
         if state.exit.is_some() {
             return Place::Gone;
         }
-        let at_prompt = state.phase == Phase::Prompt && !state.typed && !state.is_in_doubt();
+        let at_prompt = state.phase == Phase::Prompt && !state.typed && !self.is_in_doubt(&state);
         drop(state);
         if at_prompt && self.pty.unread() == 0 {
             Place::Prompt
@@ -739,11 +784,21 @@ impl State {
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
             self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());
+            self.interrupt = typed
+                .contains('\x03')
+                .then(|| Interrupt::typed(Instant::now()));
         }
         if at_prompt && self.shell != Some(Shell::Posix) {
             self.typing = true;
         } else if mode.echo {
-            self.echo.expect(typed, Echoer::Kernel);
+            // The shell waits for a line; what comes after it is for whoever reads next.
+            let waited = match typed.find('\n') {
+                Some(end) if at_prompt => end + 1,
+                _ => 0,
+            };
+            let (line, ahead) = typed.split_at(waited);
+            self.echo.expect(line, Echoer::Kernel);
+            self.echo.expect(ahead, Echoer::KernelAhead);
         } else if !mode.lines {
             // A shell between two prompts shows it at the next one.
             let ahead = self.shell.is_some() && addressee == Some(self.pid);
@@ -798,10 +853,9 @@ impl State {
         self.waiters = waiters;
     }
 
-    /// Whether the shell may be about to act on what was typed ahead of its prompt.
-    fn is_in_doubt(&self) -> bool {
-        let typed_ahead = self.echo.awaits_editor() || !self.doubt.is_empty();
-        typed_ahead && self.last_output.elapsed() < QUIET
+    /// Whether an editor may yet show what was typed ahead of the prompt.
+    fn typed_ahead(&self) -> bool {
+        self.echo.awaits_editor() || !self.doubt.is_empty()
     }
 
     /// Nobody will be answered any more.

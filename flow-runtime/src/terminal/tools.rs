@@ -107,6 +107,9 @@ impl Terminals {
             error: None,
         };
         let session = self.session(request.session_id.as_deref());
+        if let Ok(session) = &session {
+            session.interrupted().await;
+        }
         let sent = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
             let mut input = request.input_text.clone();

@@ -55,6 +55,7 @@ async fn an_echo_in_a_repl_is_no_output_even_when_wrapped() {
     terms.expect(">>> ").await;
     terms.send("print(x.upper())\n").await;
     assert_eq!(terms.expect("(?i)needle").await, "NEEDLE");
+    terms.expect(">>> ").await;
     let long = format!("y = '{}needle'\n", "a".repeat(300));
     terms.send(&long).await;
     terms.expect(">>> ").await;

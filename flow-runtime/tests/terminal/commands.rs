@@ -1,8 +1,14 @@
 //! `run_command`: what came out, how it ended, and what to say when it did not.
 
+use std::time::Duration;
+
+use flow_runtime::terminal::Place;
 use serde_json::json;
 
 use crate::support::{SHELLS, Terms};
+
+/// Longer than anything takes here.
+const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn output_and_exit_code_are_exact_in_every_shell() {
@@ -139,6 +145,28 @@ async fn a_program_in_front_is_named() {
 }
 
 #[tokio::test]
+async fn one_command_at_a_time_runs_in_a_session() {
+    let terms = Terms::new();
+    let session = terms.open("bash").await;
+    let terminals = terms.terminals.clone();
+    let first = tokio::spawn(async move {
+        let command = json!({"command": "echo begun; read -r line; echo $line", "timeout": 60});
+        terminals.call("run_command", command).await.unwrap()
+    });
+    terms.expect("begun").await;
+    let second = terms.run("echo second").await;
+    assert_eq!(second["status"], "busy", "{second:#}");
+    assert_eq!(
+        second["error"], "busy: another command is being run in this session",
+        "{second:#}"
+    );
+    terms.send("go on\n").await;
+    let first = first.await.unwrap();
+    assert_eq!(first["output"], "begun\ngo on\ngo on\n", "{first:#}");
+    assert_eq!(terms.terminals.sessions(), [session]);
+}
+
+#[tokio::test]
 async fn a_nested_shell_is_a_program_in_front() {
     for command in ["bash --norc", "sh"] {
         let terms = Terms::new();
@@ -259,17 +287,41 @@ async fn control_characters_are_refused_and_tabs_are_typed_as_they_are() {
 
 #[tokio::test]
 async fn a_line_that_was_begun_is_not_run_together_with_a_command() {
-    let terms = Terms::new();
-    terms.open("bash").await;
-    terms.send("echo half").await;
-    let ran = terms.run("echo hi").await;
-    assert_eq!(ran["status"], "refused", "{ran:#}");
-    terms.keys(&["ctrl-c"]).await;
-    assert_eq!(terms.run("echo hi").await["output"], "hi\n");
-    // A command sent right before is waited for.
-    terms.send("cd /\n").await;
-    let ran = terms.run("pwd").await;
-    assert_eq!(ran["output"], "/\n", "{ran:#}");
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send("echo half").await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        terms.keys(&["ctrl-c"]).await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(
+            ran["output"],
+            "hi\n",
+            "{shell}: {ran:#} {}",
+            terms.screen().await
+        );
+        // A command sent right before is waited for.
+        terms.send("cd /\n").await;
+        let ran = terms.run("pwd").await;
+        assert_eq!(ran["output"], "/\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_typed_after_an_interrupt_is_typed_at_the_next_prompt() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        let session = terms.open(shell).await;
+        for round in 0..5 {
+            terms.send("echo half").await;
+            terms.keys(&["ctrl-c"]).await;
+            terms.send(&format!("echo who''le{round}\n")).await;
+            terms.expect(&format!("^whole{round}$")).await;
+            let place = terms.terminals.prompt(&session, LONG).await.unwrap();
+            assert_eq!(place, Place::Prompt, "{shell}: {}", terms.screen().await);
+        }
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,11 @@ use serde_json::json;
 
 use crate::support::Terms;
 
+/// A value that no other run of these tests uses.
+fn own(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
+}
+
 /// The processes that carry this variable, wherever they have gone.
 fn marked(value: &str) -> Vec<i32> {
     let entry = format!("MARKED={value}");
@@ -44,7 +49,8 @@ fn descriptors() -> usize {
 #[tokio::test]
 async fn nothing_that_a_session_started_outlives_it() {
     let terms = Terms::new();
-    let session = terms.open_with("bash", json!({"MARKED": "outlive"})).await;
+    let mark = own("outlive");
+    let session = terms.open_with("bash", json!({"MARKED": mark})).await;
     terms.run("sleep 1000 &").await;
     terms.run("nohup sleep 1001 > /dev/null 2>&1 &").await;
     terms.run("setsid sleep 1002 &").await;
@@ -53,12 +59,12 @@ async fn nothing_that_a_session_started_outlives_it() {
         .send("sh -c 'trap \"\" HUP INT TERM; echo stubborn; sleep 1004'\n")
         .await;
     terms.expect("stubborn").await;
-    assert!(marked("outlive").len() >= 6, "{:?}", marked("outlive"));
+    assert!(marked(&mark).len() >= 6, "{:?}", marked(&mark));
     let closed = terms
         .call("exit_terminal", json!({"session_id": session}))
         .await;
     assert_eq!(closed["success"], true, "{closed:#}");
-    assert_eq!(marked("outlive"), Vec::<i32>::new());
+    assert_eq!(marked(&mark), Vec::<i32>::new());
     assert!(!terms.terminals.exists(&session));
 }
 
@@ -77,15 +83,16 @@ async fn a_shell_is_asked_before_it_is_killed() {
 #[tokio::test]
 async fn dropping_the_registry_kills_everything() {
     let terms = Terms::new();
-    terms.open_with("bash", json!({"MARKED": "dropped"})).await;
+    let mark = own("dropped");
+    terms.open_with("bash", json!({"MARKED": mark})).await;
     terms.run("setsid sleep 1000 & sleep 1001 &").await;
-    terms.open_with("cat", json!({"MARKED": "dropped"})).await;
-    assert!(marked("dropped").len() >= 4);
+    terms.open_with("cat", json!({"MARKED": mark})).await;
+    assert!(marked(&mark).len() >= 4);
     let clone = terms.terminals.clone();
     drop(terms);
-    assert!(marked("dropped").len() >= 4);
+    assert!(marked(&mark).len() >= 4);
     drop(clone);
-    assert_eq!(marked("dropped"), Vec::<i32>::new());
+    assert_eq!(marked(&mark), Vec::<i32>::new());
 }
 
 #[tokio::test]

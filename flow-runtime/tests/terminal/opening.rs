@@ -225,3 +225,52 @@ async fn bad_arguments_are_named() {
     let unknown = terms.terminals.call("run_workflow", json!({})).await;
     assert!(matches!(unknown, Err(CallError::NoTool(name)) if name == "run_workflow"));
 }
+
+#[tokio::test]
+async fn the_users_history_is_neither_read_nor_written_unless_it_is_asked_for() {
+    for (shell, file, variable) in [
+        ("bash", ".bash_history", "HISTFILE"),
+        ("zsh", ".zsh_history", "HISTFILE"),
+        ("fish", ".local/share/fish/fish_history", "fish_history"),
+    ] {
+        let terms = Terms::new();
+        let path = terms.home().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let before = match shell {
+            "fish" => "- cmd: echo before\n  when: 1\n",
+            _ => "echo before\n",
+        };
+        std::fs::write(&path, before).unwrap();
+        let settings = format!(
+            "PS1='%% '\nHISTFILE={}\nHISTSIZE=99\nSAVEHIST=99\n",
+            path.display()
+        );
+        std::fs::write(terms.home().join(".zshrc"), settings).unwrap();
+        terms.open_with(shell, json!({"XDG_DATA_HOME": ""})).await;
+        terms.run("echo meant for nobody").await;
+        let seen = terms.run("history").await;
+        assert!(
+            !seen["output"].as_str().unwrap().contains("before"),
+            "{shell}: {seen:#}"
+        );
+        terms.run("exit").await;
+        terms.terminals.close_all().await;
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "{shell}");
+
+        let (asked, kept) = match shell {
+            "fish" => ("agent".to_owned(), path.with_file_name("agent_history")),
+            _ => {
+                let kept = terms.home().join("kept");
+                (kept.to_str().unwrap().to_owned(), kept)
+            }
+        };
+        terms
+            .open_with(shell, json!({"XDG_DATA_HOME": "", variable: asked}))
+            .await;
+        terms.run("echo meant to last").await;
+        terms.run("exit").await;
+        terms.terminals.close_all().await;
+        let kept = std::fs::read_to_string(&kept).unwrap();
+        assert!(kept.contains("meant to last"), "{shell}: {kept}");
+    }
+}

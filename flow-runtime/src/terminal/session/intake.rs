@@ -129,6 +129,9 @@ impl Pieces for State {
 
     fn mark(&mut self, mark: Mark) {
         self.flush_clean();
+        if matches!(mark, Mark::Started | Mark::Ended(_) | Mark::Prompt) {
+            self.interrupt = None;
+        }
         match mark {
             Mark::Started => {
                 if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
-use super::{Phase, QUIET, Session, State};
+use super::{Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::Capture;
 use crate::terminal::lock;
 use crate::terminal::process;
@@ -16,6 +16,8 @@ use crate::terminal::pty::MAX_LINE;
 
 /// How long a shell that is about to show its prompt is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a shell is looked at that may be about to act on what was typed ahead.
+const DOUBT: Duration = Duration::from_millis(2);
 /// How often a shell that says nothing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -161,6 +163,7 @@ impl State {
         } else if !run.interrupted {
             run.interrupted = true;
             self.outgoing.push(0x03);
+            self.interrupt = Some(Interrupt::typed(Instant::now()));
         }
     }
 
@@ -215,9 +218,16 @@ impl State {
         }
     }
 
-    /// Looks whether the shell has become another program.
-    pub(super) fn look(&mut self, now: Instant, image: Option<Vec<u8>>) {
-        if image.is_some() && self.image.is_some() && image != self.image {
+    /// Looks whether the shell has become another program, and one that stays: as long as that is
+    /// at work, it may end with the exit code that is waited for.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        image: Option<Vec<u8>>,
+        rests: impl FnOnce() -> bool,
+    ) {
+        let replaced = image.is_some() && self.image.is_some() && image != self.image;
+        if replaced && rests() {
             let name = process::group_name(self.pid).unwrap_or_else(|| "a program".to_owned());
             let note =
                 format!("the shell has been replaced by `{name}`; use send_input and await_output");
@@ -263,6 +273,7 @@ impl Session {
         if let Some(refused) = refusal(shell, command) {
             return refused;
         }
+        let _ = tokio::time::timeout(limit, self.interrupted()).await;
         self.prompt_soon(limit.min(PATIENCE)).await;
         let (id, receiver) = match self.begin(shell, command, keep) {
             Ok(begun) => begun,
@@ -399,30 +410,32 @@ impl Session {
     /// Waits a moment for a prompt that is about to be shown.
     async fn prompt_soon(&self, limit: Duration) {
         let mut moments = self.moments.subscribe();
-        let now = tokio::time::Instant::now();
+        let began = tokio::time::Instant::now();
         loop {
-            let until = {
-                moments.borrow_and_update();
+            moments.borrow_and_update();
+            let now = tokio::time::Instant::now();
+            let look = {
                 let state = lock(&self.state);
-                let soon = match state.phase {
-                    Phase::Prompt if state.typed && state.entered => limit,
-                    Phase::Prompt if state.is_in_doubt() => limit.min(QUIET),
-                    Phase::Prompt => Duration::ZERO,
-                    Phase::Starting | Phase::Ended => limit,
-                    // What was sent right before is mostly over as soon.
-                    Phase::Running => limit.min(QUIET),
-                };
-                if soon.is_zero() || state.exit.is_some() {
+                if state.exit.is_some() {
                     return;
                 }
-                now + soon
+                match state.phase {
+                    Phase::Prompt if state.typed && state.entered => limit,
+                    // That the shell falls asleep makes no moment of its own.
+                    Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
+                    Phase::Prompt => return,
+                    Phase::Starting | Phase::Ended => limit,
+                    // What was sent right before may have told a program to end. Who does nothing
+                    // any more does not end either.
+                    Phase::Running if now >= began + QUIET && self.asleep().is_some() => return,
+                    Phase::Running => QUIET,
+                }
             };
-            if tokio::time::timeout_at(until, moments.changed())
-                .await
-                .is_err()
-            {
+            let until = began + limit;
+            if now >= until {
                 return;
             }
+            let _ = tokio::time::timeout_at(until.min(now + look), moments.changed()).await;
         }
     }
 }

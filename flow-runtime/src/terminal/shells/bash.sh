@@ -4,6 +4,7 @@
 if [[ -r ~/.bashrc ]]; then
     \builtin . ~/.bashrc
 fi
+@HISTORY@
 
 __flow_nonce='@NONCE@'
 __flow_environment='@ENVIRONMENT@'

@@ -3,6 +3,7 @@
 set -g __flow_nonce '@NONCE@'
 set -g __flow_environment '@ENVIRONMENT@'
 set -g __flow_count 0
+@HISTORY@
 
 function __flow_environment_write
     set -g __flow_count (math $__flow_count + 1)
@@ -68,6 +69,13 @@ function __flow_execute
         printf '\e]133;K;%s\a' $__flow_nonce >/dev/tty
     end
 end
+
+# Says that the prompt is there and empty.
+function __flow_interrupted
+    commandline ''
+    printf '\e]133;A;%s\a\e]133;B;%s\a' $__flow_nonce $__flow_nonce >/dev/tty
+end
 for mode in default insert
     bind -M $mode \e\[9133~ __flow_execute
+    bind -M $mode \e\[9134~ __flow_interrupted
 end

@@ -35,11 +35,13 @@ impl PrivateDirectory {
 
     /// Writes the files of a shell and says how to start it.
     ///
-    /// `variable` looks up what the shell would inherit.
+    /// `history` names the history that was asked for; `variable` looks up what the shell would
+    /// inherit.
     pub(super) fn prepare(
         &self,
         shell: Shell,
         nonce: &str,
+        history: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> io::Result<Start> {
         let environment = self.environment();
@@ -49,6 +51,7 @@ impl PrivateDirectory {
                 .replace("@NONCE@", nonce)
                 .replace("@ENVIRONMENT@", &quoted(&environment))
                 .replace("@DIRECTORY@", &quoted(&self.path))
+                .replace("@HISTORY@", &remember(shell, history))
                 .replace("@ESC@", "\x1b")
                 .replace("@BEL@", "\x07")
         };
@@ -103,6 +106,26 @@ impl PrivateDirectory {
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The variable that names a shell's history.
+pub(super) fn history_variable(shell: Shell) -> Option<&'static str> {
+    match shell {
+        Shell::Bash | Shell::Zsh => Some("HISTFILE"),
+        Shell::Fish => Some("fish_history"),
+        Shell::Posix => None,
+    }
+}
+
+/// The line that keeps a shell's history where it was asked for, else nowhere.
+fn remember(shell: Shell, history: Option<&str>) -> String {
+    let name = history.map(|name| name.replace('\'', r"'\''"));
+    match (shell, name) {
+        (Shell::Bash | Shell::Zsh, Some(name)) => format!("HISTFILE='{name}'"),
+        (Shell::Bash | Shell::Zsh, None) => "unset HISTFILE".to_owned(),
+        (Shell::Fish, name) => format!("set -g fish_history '{}'", name.unwrap_or_default()),
+        (Shell::Posix, _) => String::new(),
     }
 }
 

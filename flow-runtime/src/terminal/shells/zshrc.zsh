@@ -9,6 +9,7 @@ fi
 if [[ -r ${ZDOTDIR:-$HOME}/.zshrc ]]; then
     . "${ZDOTDIR:-$HOME}/.zshrc"
 fi
+@HISTORY@
 
 typeset -g __flow_nonce='@NONCE@'
 typeset -g __flow_environment='@ENVIRONMENT@'
