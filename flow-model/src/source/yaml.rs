@@ -257,7 +257,8 @@ impl Builder<'_> {
             return too_deep(here);
         }
         // `key:` alone, deeper than the value it follows, is read as more of that value.
-        let key = self.text[line_start + indent.min(line.len())..at].trim_end();
+        let key = self.text.get(line_start + indent..at).unwrap_or_default();
+        let key = key.trim_end();
         let keyed = !key.is_empty()
             && key
                 .bytes()
