@@ -39,7 +39,11 @@ impl Parse for Call {
             }
             false => None,
         };
-        let text = input.parse()?;
+        let text = input.parse().map_err(|error| {
+            let said = "`workflow!` takes a path or a definition in quotes: \
+                        `workflow!(\"workflows/deploy.yaml\")`";
+            syn::Error::new(error.span(), said)
+        })?;
         input.parse::<Option<Token![,]>>()?;
         Ok(Call { module, text })
     }

@@ -256,6 +256,19 @@ impl Builder<'_> {
         if error.info() == "recursion limit exceeded" {
             return too_deep(here);
         }
+        // `key:` alone, deeper than the value it follows, is read as more of that value.
+        let key = self.text.get(line_start + indent..at).unwrap_or_default();
+        let key = key.trim_end();
+        let keyed = !key.is_empty()
+            && key
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+        if keyed && error.info().contains("mapping values are not allowed") {
+            return Diagnostic::new(Code::Syntax, Span::new(self.file, line_start + indent..at))
+                .message(format!("`{key}` is indented deeper than the key before it"))
+                .label("read as more of the value above")
+                .help("let it start in the column of the keys it belongs to");
+        }
         let (message, help) = explain(error.info(), rest);
         Diagnostic::new(Code::Syntax, here)
             .message(message)

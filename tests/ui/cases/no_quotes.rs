@@ -1,0 +1,4 @@
+//! A path without quotes.
+flow::workflow!(workflows/deploy.yaml);
+
+fn main() {}
