@@ -4,10 +4,10 @@ use anyhow::Result;
 use flow_model::graph::PromptKind;
 use flow_runtime::host;
 use flow_runtime::journal::{self, RunId, Status};
-use flow_runtime::run::{Action, Deed, Happening};
+use flow_runtime::run::{Action, Allowance, Deed, Happening};
 use flow_runtime::value::Value;
 
-use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments};
+use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
 use crate::engine::Engine;
 use crate::exit::{Exit, Usage};
 use crate::output::Output;
@@ -17,9 +17,19 @@ use crate::target;
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
     let run = engine.resolve(&arguments.run)?;
-    let run = match engine.host.journal().run(run)?.status {
+    let allowance = Allowance {
+        max_steps: arguments.max_steps,
+        timeout: arguments.timeout,
+    };
+    let status = engine.host.journal().run(run)?.status;
+    if allowance != Allowance::default() && status != Status::Failed {
+        let usage = Usage::new(format!("{run} has not failed: it is {status}"));
+        let help = "--max-steps and --timeout let a failed run try again with more";
+        return Err(usage.help(help).into());
+    }
+    let run = match status {
         Status::Failed => {
-            let resumed = engine.host.record(run, Happening::Resumed);
+            let resumed = engine.host.record(run, Happening::Resumed(allowance));
             engine.wait(resumed)?;
             run
         }
@@ -95,6 +105,10 @@ fn go_on(
                     |pid| format!("the process {pid}"),
                 );
                 output.tell(format_args!("{who} goes on with {run}"));
+                if driving.format == RunFormat::Text {
+                    output.help(&format!("`flow show {run}` shows how far it is"));
+                    return Ok(Exit::Waiting);
+                }
                 engine.host.report(run)?
             }
             None => return Err(error),

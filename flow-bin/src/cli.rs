@@ -133,7 +133,7 @@ pub(crate) struct RunArguments {
     pub(crate) timeout: Option<f64>,
 
     /// How many steps may be executed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
 
     /// Run in a terminal session of this shell, which has the environment of this command
@@ -188,6 +188,14 @@ of one that is over the result is shown.")]
 pub(crate) struct ResumeArguments {
     /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
+
+    /// How many steps a failed run may execute, those before included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+
+    /// How long a failed run may take from now on: seconds, or such as 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
 
     #[command(flatten)]
     pub(crate) driving: Driving,

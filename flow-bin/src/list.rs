@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use flow_model::graph::{Field, Graph, Type};
+use flow_model::graph::{Field, Graph};
 use flow_runtime::library::{Catalogue, Entry, Library, Place, Project, Workflow};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ pub(crate) fn parameter(field: &Field) -> Value {
     let default = field.default.as_ref().filter(|_| !field.secret);
     json!({
         "name": field.name,
-        "type": word(field.ty),
+        "type": field.ty.word(),
         "required": field.required,
         "default": default.map(Value::from),
         "description": field.description,
@@ -137,18 +137,6 @@ pub(crate) fn parameter(field: &Field) -> Value {
 
 pub(crate) fn parameters(graph: &Graph) -> &[Field] {
     graph.inputs.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn word(ty: Type) -> &'static str {
-    match ty {
-        Type::Any => "any",
-        Type::String => "string",
-        Type::Number => "number",
-        Type::Integer => "integer",
-        Type::Boolean => "boolean",
-        Type::Array => "array",
-        Type::Object => "object",
-    }
 }
 
 /// A line a workflow.
@@ -245,7 +233,7 @@ pub(crate) fn described(field: &Field) -> Vec<Cell> {
     };
     vec![
         Cell::new(&field.name, Paint::cyan),
-        Cell::new(word(field.ty), plain),
+        Cell::new(field.ty.word(), plain),
         Cell::new(&need, plain),
         Cell::new(field.description.as_deref().unwrap_or(""), Paint::dim),
     ]

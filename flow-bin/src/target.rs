@@ -17,8 +17,9 @@ const STDIN: &str = "<stdin>";
 
 /// The library around the current directory.
 pub(crate) fn library() -> Result<Library> {
-    let builtins = flow::builtin::ALL.iter().map(|it| (it.name, it.source));
-    Ok(Library::around(&current()?)?.with_builtins(builtins))
+    let builtins = flow::builtin::ALL.iter();
+    let builtins = builtins.map(|it| (it.name, it.source, it.graph));
+    Ok(Library::around(&current()?)?.with_compiled(builtins))
 }
 
 pub(crate) fn current() -> Result<PathBuf> {
@@ -41,14 +42,8 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
 /// Compiles a workflow of the library; findings call its file as people like to read it.
 pub(crate) fn entry(library: &Library, entry: &Entry) -> Result<Compiled, Error> {
     let mut entry = entry.clone();
-    match &mut entry.location {
-        Location::File(path) => *path = shown(path),
-        // Checked when the program was built.
-        Location::Text(_) => {
-            if let Some(builtin) = flow::builtin::find(&entry.name) {
-                return Ok(Compiled::ready(builtin.graph.clone()));
-            }
-        }
+    if let Location::File(path) = &mut entry.location {
+        *path = shown(path);
     }
     library.compile(&entry)
 }

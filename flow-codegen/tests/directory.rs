@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flow_codegen::{Options, compile_dir_with};
+use tempfile::TempDir;
 
 const GOOD: &str =
     "description: Says hi.\nsteps:\n  - {id: greet, type: shell, command: echo hi}\n";
@@ -16,11 +17,13 @@ struct Made {
     lines: Vec<String>,
     code: String,
     base: PathBuf,
+    /// Removed when the test is over.
+    _directory: TempDir,
 }
 
-fn make(name: &str, files: &[(&str, &str)]) -> Made {
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&base);
+fn make(files: &[(&str, &str)]) -> Made {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().to_owned();
     fs::create_dir_all(base.join("flows")).unwrap();
     for (file, text) in files {
         fs::write(base.join("flows").join(file), text).unwrap();
@@ -28,12 +31,17 @@ fn make(name: &str, files: &[(&str, &str)]) -> Made {
     let out = base.join("all.rs");
     let lines = compile_dir_with(&base, Path::new("flows"), &out, &Options::default()).unwrap();
     let code = fs::read_to_string(out).unwrap();
-    Made { lines, code, base }
+    Made {
+        lines,
+        code,
+        base,
+        _directory: directory,
+    }
 }
 
 #[test]
 fn every_definition_is_a_module_and_stands_in_the_list() {
-    let made = make("modules", &[("b.yaml", GOOD)]);
+    let made = make(&[("b.yaml", GOOD)]);
     assert!(made.code.contains("pub mod b {"));
     assert!(made.code.contains(r#"description: "Says hi.","#));
     assert!(made.code.contains("graph: &b::GRAPH,"));
@@ -53,7 +61,7 @@ fn what_is_only_imported_has_no_module() {
         ("main.yaml", main),
         ("notes.txt", "x"),
     ];
-    let made = make("imported", &files);
+    let made = make(&files);
     assert_eq!(made.code.matches("::flow::Builtin {").count(), 1);
     assert!(made.lines.iter().any(|line| line.ends_with("_tasks.yaml")));
 }
@@ -61,7 +69,7 @@ fn what_is_only_imported_has_no_module() {
 #[test]
 fn a_fault_is_a_compile_error_and_the_others_still_stand() {
     let bad = "steps:\n  - {id: greet, type: shel, command: echo hi}\n";
-    let made = make("faulty", &[("bad.yaml", bad), ("good.yaml", GOOD)]);
+    let made = make(&[("bad.yaml", bad), ("good.yaml", GOOD)]);
     assert_eq!(made.code.matches("::core::compile_error!").count(), 1);
     let report = fs::read_to_string(made.base.join("all.0.txt")).unwrap();
     assert!(report.starts_with("F013: there is no step type `shel`\n --> flows/bad.yaml:2:23"));
@@ -72,7 +80,7 @@ fn a_fault_is_a_compile_error_and_the_others_still_stand() {
 #[test]
 fn a_lint_is_a_warning_and_a_clash_of_modules_an_error() {
     let unused = format!("inputs: {{x: string}}\n{GOOD}");
-    let made = make("warned", &[("a-b.yaml", &unused), ("a_b.yaml", GOOD)]);
+    let made = make(&[("a-b.yaml", &unused), ("a_b.yaml", GOOD)]);
     let warning =
         "cargo::warning=flows/a-b.yaml:1:10: F106: nothing in the workflow reads the input `x`";
     assert!(

@@ -5,40 +5,34 @@
 )]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use flow_codegen::{Expansion, Invocation};
+use tempfile::TempDir;
 
 /// A directory that is removed again.
-struct Directory(PathBuf);
+struct Directory(TempDir);
 
 impl Directory {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fn new(files: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
         for (file, text) in files {
-            let file = path.join(file);
+            let file = directory.path().join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        Directory(path)
+        Directory(directory)
     }
 
     fn expand(&self, text: &str, line: usize) -> Expansion {
         let invocation = Invocation {
             text: text.to_owned(),
             module: None,
-            manifest: self.0.clone(),
-            file: Some(self.0.join("src/deep/main.rs")),
+            manifest: self.0.path().to_owned(),
+            file: Some(self.0.path().join("src/deep/main.rs")),
             file_name: "src/deep/main.rs".to_owned(),
             line,
         };
         invocation.expand()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -51,7 +45,7 @@ const GOOD: &str = "steps:\n  - {id: greet, type: shell, command: echo hi}\n";
 #[test]
 fn a_path_is_relative_to_the_package_or_to_the_calling_file() {
     let files = [("flows/a.yaml", GOOD), ("src/deep/b.yaml", GOOD)];
-    let directory = Directory::new("paths", &files);
+    let directory = Directory::new(&files);
     for (text, name) in [("flows/a.yaml", "a"), ("./b.yaml", "b")] {
         let expansion = directory.expand(text, 1);
         assert_eq!(texts(&expansion), Vec::<&str>::new());
@@ -81,7 +75,7 @@ fn the_finding_in_the_documentation_is_a_real_one() {
         .next()
         .unwrap();
     let faulty = definition.replacen("next_state: copy", "next_state: cpy", 1);
-    let directory = Directory::new("page", &[("workflows/deploy.yaml", faulty.as_str())]);
+    let directory = Directory::new(&[("workflows/deploy.yaml", faulty.as_str())]);
     let expansion = directory.expand("workflows/deploy.yaml", 1);
     let [text] = texts(&expansion)[..] else {
         panic!("{expansion:?}");
@@ -93,7 +87,7 @@ fn the_finding_in_the_documentation_is_a_real_one() {
 
 #[test]
 fn a_text_has_the_lines_of_the_program() {
-    let directory = Directory::new("inline", &[]);
+    let directory = Directory::new(&[]);
     let text = "\n    name: x\n    steps:\n      - {id: a, type: shel, command: make}\n";
     let expansion = directory.expand(text, 40);
     let [text] = texts(&expansion)[..] else {
@@ -111,10 +105,7 @@ fn imports_are_read_and_watched() {
     let tasks = "tasks:\n  each:\n    steps:\n      - {type: shell, command: 'echo {{ item }}'}\n";
     let main =
         "imports: [../lib/_tasks.yaml]\nsteps:\n  - {type: foreach, items: [1], task: each}\n";
-    let directory = Directory::new(
-        "imports",
-        &[("lib/_tasks.yaml", tasks), ("flows/a.yaml", main)],
-    );
+    let directory = Directory::new(&[("lib/_tasks.yaml", tasks), ("flows/a.yaml", main)]);
     let expansion = directory.expand("flows/a.yaml", 1);
     assert_eq!(texts(&expansion), Vec::<&str>::new());
     let names: Vec<_> = expansion
@@ -132,10 +123,7 @@ fn imports_are_read_and_watched() {
 #[test]
 fn a_faulty_definition_still_gives_its_module() {
     let text = "name: shop\ninputs: {n: integer}\ninitial_state: nowhere\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n";
-    let directory = Directory::new(
-        "faulty",
-        &[("shop.yaml", text), ("broken.yaml", "steps: [")],
-    );
+    let directory = Directory::new(&[("shop.yaml", text), ("broken.yaml", "steps: [")]);
     for (file, parts) in [
         (
             "shop.yaml",
@@ -171,7 +159,7 @@ fn a_faulty_definition_still_gives_its_module() {
 #[test]
 fn a_warning_of_the_checker_is_a_warning_of_the_compiler() {
     let text = "inputs: {x: string}\nsteps:\n  - {type: shell, command: make}\n";
-    let directory = Directory::new("warned", &[("a.yaml", text)]);
+    let directory = Directory::new(&[("a.yaml", text)]);
     let expansion = directory.expand("a.yaml", 1);
     let [said] = texts(&expansion)[..] else {
         panic!("{expansion:?}");

@@ -205,7 +205,7 @@ impl<'d> Lower<'d> {
             when: step.when.map(|tree| self.condition_expression(tree)),
             timeout: step.timeout,
             retry: step.retry,
-            fallback_value: step.fallback_value.map(|tree| self.template(tree)),
+            fallback_value: step.fallback_value.map(|tree| self.value(tree)),
             writes: self.writes(&step.writes),
             error_writes: self.writes(&step.error_writes),
             edges: edges.into(),
@@ -220,7 +220,7 @@ impl<'d> Lower<'d> {
                     path: self.path(&write.path)?,
                     operation: write.operation,
                     value: match (write.value, write.operation) {
-                        (Some(tree), _) => Some(self.template(tree)),
+                        (Some(tree), _) => Some(self.value(tree)),
                         (None, graph::Operation::Increment) => {
                             Some(Template::Literal(Literal::Int(1)))
                         }
@@ -298,15 +298,32 @@ impl<'d> Lower<'d> {
         }
     }
 
-    /// A parameter of a state, in which `{name}` is a variable.
+    /// A parameter, in which every line end counts: a terminal reads it as a key.
     fn parameter(&self, tree: &Tree) -> Template {
-        if self.document.form != Some(Form::States) {
-            return self.template(tree);
+        match self.document.form {
+            Some(Form::States) => self.braced(tree, &|_| true),
+            Some(Form::Steps) | None => self.template(tree),
         }
+    }
+
+    /// A value that a step or a state writes.
+    fn value(&self, tree: &Tree) -> Template {
+        match self.document.form {
+            Some(Form::States) => self.braced(tree, &|style| style != Style::Block),
+            Some(Form::Steps) | None => self.template(tree),
+        }
+    }
+
+    /// A value of a state, in which `{name}` is a variable. `lines` says of a text's style whether
+    /// line ends around it were written on purpose.
+    fn braced(&self, tree: &Tree, lines: &dyn Fn(Style) -> bool) -> Template {
         match &tree.value {
-            Value::Str(scalar) => self.text_template(&expression::unbrace(&scalar.text), true),
+            Value::Str(scalar) => {
+                self.text_template(&expression::unbrace(&scalar.text), lines(scalar.style))
+            }
             Value::List(items) => {
-                let items: Vec<Template> = items.iter().map(|item| self.parameter(item)).collect();
+                let items = items.iter().map(|item| self.braced(item, lines));
+                let items: Vec<Template> = items.collect();
                 match literals(&items) {
                     Some(literals) => Template::Literal(Literal::List(literals.into())),
                     None => Template::List(items.into()),
@@ -314,7 +331,7 @@ impl<'d> Lower<'d> {
             }
             Value::Map(_) => {
                 let pairs = unique_entries(tree)
-                    .map(|(key, value)| (text(key), self.parameter(value)))
+                    .map(|(key, value)| (text(key), self.braced(value, lines)))
                     .collect();
                 self.map(pairs)
             }
@@ -833,7 +850,7 @@ pub(crate) fn fields(fields: &[Field<'_>]) -> List<graph::Field> {
     fields.iter().map(field).collect()
 }
 
-fn field(field: &Field<'_>) -> graph::Field {
+pub(crate) fn field(field: &Field<'_>) -> graph::Field {
     graph::Field {
         name: text(&field.name.value),
         ty: field.ty,
@@ -845,7 +862,7 @@ fn field(field: &Field<'_>) -> graph::Field {
     }
 }
 
-pub(crate) fn validation(rules: &Validation<'_>) -> graph::Validation {
+fn validation(rules: &Validation<'_>) -> graph::Validation {
     let mut out = graph::Validation::NONE;
     for (name, _, tree) in &rules.rules {
         let words = |tree: &Tree| -> List<Text> {

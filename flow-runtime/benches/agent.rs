@@ -17,14 +17,18 @@ use flow_runtime::value::Value;
 use tokio::runtime::Runtime;
 
 fn main() {
-    // Not a divan benchmark: they are one long story each.
-    if std::env::args().any(|argument| argument == "--stories") {
-        tasks(10_000);
-        runs(1_000);
-        waiting(100_000);
-        return;
+    // Not divan benchmarks: they are one long story each. `--stories 10` makes them ten times
+    // shorter.
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--stories");
+    if arguments.next().is_none() {
+        return divan::main();
     }
-    divan::main();
+    let share = arguments.next().and_then(|share| share.parse().ok());
+    let share: usize = share.filter(|share| *share > 0).unwrap_or(1);
+    tasks(10_000 / share);
+    log(10_000 / share);
+    runs(1_000 / share);
+    waiting(100_000 / share);
 }
 
 const LOOP: &str = "
@@ -94,7 +98,8 @@ impl Desk {
         })
     }
 
-    async fn start(&self, count: i64) -> RunId {
+    async fn start(&self, count: usize) -> RunId {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
         let inputs = Value::map([("count", Value::Int(count))]);
         let options = StartOptions::default();
         match self.agents.start(&self.graph, &inputs, options).await {
@@ -178,7 +183,7 @@ fn resident() -> u64 {
 }
 
 /// Every task of a large fan-out, begun and done one after another; the first and the last tenth.
-fn tasks(count: i64) {
+fn tasks(count: usize) {
     let desk = Desk::new(TASKS);
     desk.runtime.block_on(async {
         let run = desk.start(count).await;
@@ -202,6 +207,34 @@ fn tasks(count: i64) {
             each(&times[0]),
             each(&times[times.len() - 1]),
             resident()
+        );
+    });
+}
+
+/// The log of a long run, in pages of 100: the first and the last tenth.
+fn log(count: usize) {
+    let desk = Desk::new(LOOP);
+    desk.runtime.block_on(async {
+        let run = desk.start(0).await;
+        let mut turn = desk.next(run, None).await;
+        for _ in 0..count {
+            turn = desk.submit(run, &turn).await;
+        }
+        let mut times = Vec::new();
+        let mut next = Some(0);
+        while let Some(first) = next {
+            let began = Instant::now();
+            let page = desk.agents.host().execution_log(run, first, 100);
+            next = page.ok().and_then(|page| page.next);
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        let tenth = (times.len() / 10).max(1);
+        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+        println!(
+            "log of {count} steps: {} pages, {:.1} ms a page in the first tenth, {:.1} ms in the last",
+            times.len(),
+            mean(&times[..tenth]),
+            mean(&times[times.len() - tenth..])
         );
     });
 }

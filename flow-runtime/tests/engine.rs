@@ -16,7 +16,8 @@ use flow_model::source::Source;
 use flow_runtime::host::{Host, HostOptions, Report, ReportStatus, StartOptions, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::{
-    Deed, Effect, Evaluator, Event, Expressions, FailureKind, Happening, Program, Run, Start,
+    Allowance, Deed, Effect, Evaluator, Event, Expressions, FailureKind, Happening, Program, Run,
+    Start,
 };
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -90,7 +91,9 @@ impl Place {
 
     fn resume(&self, host: &Host, run: RunId) -> Report {
         self.runtime.block_on(async {
-            host.record(run, Happening::Resumed).await.unwrap();
+            host.record(run, Happening::Resumed(Allowance::default()))
+                .await
+                .unwrap();
             host.drive(run).await.unwrap()
         })
     }

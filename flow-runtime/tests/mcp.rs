@@ -32,8 +32,8 @@ use tempfile::TempDir;
 #[derive(Clone)]
 struct Sample;
 
-const TOOLS: [&str; 8] = [
-    "echo", "greet", "list", "picture", "fail", "die", "hang", "where",
+const TOOLS: [&str; 9] = [
+    "echo", "key", "greet", "list", "picture", "fail", "die", "hang", "where",
 ];
 
 impl ServerHandler for Sample {
@@ -59,6 +59,9 @@ impl ServerHandler for Sample {
         let text = |text: &str| CallToolResult::success(vec![ContentBlock::text(text)]);
         let result = match request.name.as_ref() {
             "echo" => CallToolResult::structured(json!({"given": arguments})),
+            "key" => CallToolResult::structured(json!({
+                "key": context.meta.0.0.get("flow/step_key"),
+            })),
             "greet" => text("hello"),
             "list" => text(r#"[{"number": 1}, {"number": 2}]"#),
             "picture" => CallToolResult::success(vec![
@@ -214,6 +217,8 @@ async fn a_tool_answers_with_its_structured_result_or_its_text() {
     let (root, servers) = project(json!({"sample": program("newest")}));
     let echoed = call(&servers, "sample.echo", json!({"a": [1, {"b": null}]})).await;
     assert_eq!(echoed.unwrap(), json!({"given": {"a": [1, {"b": null}]}}));
+    let keyed = call(&servers, "sample.key", json!({})).await;
+    assert_eq!(keyed.unwrap(), json!({"key": "key"}));
     let greeted = call(&servers, "sample.greet", json!({})).await;
     assert_eq!(greeted.unwrap(), json!("hello"));
     let listed = call(&servers, "sample.list", Json::Null).await;
@@ -275,7 +280,7 @@ async fn what_is_missing_is_told_with_what_there_is() {
     let tool = refusal(&servers, "sample.ecoh").await;
     assert!(tool.contains("did you mean `echo`?"), "{tool}");
     let tool = refusal(&servers, "sample.frobnicate").await;
-    assert!(tool.contains("it has `echo`, `greet`"), "{tool}");
+    assert!(tool.contains("it has `echo`, `key`, `greet`"), "{tool}");
     let failed = refusal(&servers, "sample.fail").await;
     assert!(
         failed.contains("`sample.fail` failed: no such pull request"),

@@ -339,6 +339,32 @@ states:
 }
 
 #[test]
+fn variables_are_replaced_in_what_a_state_writes() {
+    let report = run("initial_state: try
+states:
+  try:
+    action:
+      type: shell
+      command: echo hello
+      state_update: {path: said, value: '{stdout}'}
+    transitions: [{condition: success, next_state: keep}]
+  keep:
+    action:
+      type: set_state
+      updates:
+        whole: '{try_exit_code}'
+        text: 'it said {try_stdout}and ${HOME} {nothing}'
+        list: [{'deep': '{try_exit_code}'}]
+");
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let state = report.state.to_json();
+    assert_eq!(state["said"], json!("hello\n"));
+    assert_eq!(state["whole"], json!(0));
+    assert_eq!(state["text"], json!("it said hello\nand ${HOME} {nothing}"));
+    assert_eq!(state["list"], json!([{"deep": 0}]));
+}
+
+#[test]
 fn a_step_that_takes_too_long_is_ended() {
     let message = failed("steps:\n  - {type: shell, command: sleep 100, timeout: 0.05}\n");
     assert!(message.contains("in time"), "{message}");

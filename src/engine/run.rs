@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use flow_model::value::Whole;
 use flow_runtime::host::{Boxed, Host, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::{Listing, RunId, Status};
-use flow_runtime::run::{Action, Deed, Failure, FailureKind, Happening};
+use flow_runtime::run::{Action, Allowance, Deed, Failure, FailureKind, Happening};
 use flow_runtime::value;
 
 use super::{Error, Workflow};
@@ -103,7 +103,8 @@ impl<W: Workflow> Run<W> {
         Box::pin(async move {
             let run = Run::find(id, host)?;
             if run.status()? == Status::Failed {
-                host.record(id, Happening::Resumed).await?;
+                host.record(id, Happening::Resumed(Allowance::default()))
+                    .await?;
             }
             host.drive_in_background(id);
             Ok(run)

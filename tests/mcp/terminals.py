@@ -17,7 +17,7 @@ async def a_terminal_is_opened_used_and_closed(place):
         sent = await call(client, "send_input", {"session_id": session, "input_text": "read name; echo \"<$name>\"\n"})
         expect(sent, success=True, process_running=True)
         await call(client, "send_input", {"session_id": session, "input_text": "Ann\n"})
-        awaited = await call(client, "await_output", {"session_id": session, "pattern": "<.*>", "timeout": 10})
+        awaited = await call(client, "await_output", {"session_id": session, "pattern": "<.*>", "timeout": 300})
         expect(awaited, success=True, match_text="<Ann>")
         none = await call(client, "await_output", {"session_id": session, "pattern": "never", "timeout": 0.1})
         expect(none, success=True, match_text=None)
@@ -69,7 +69,7 @@ async def a_wait_that_is_given_up_consumes_nothing(place):
             pass
         await call(client, "list_terminal_sessions")
         await call(client, "send_input", {"input_text": "echo nee''dle\n"})
-        found = await call(client, "await_output", {"pattern": "needle", "timeout": 10})
+        found = await call(client, "await_output", {"pattern": "needle", "timeout": 300})
         expect(found, match_text="needle")
         await call(client, "exit_terminal", {})
 
@@ -94,7 +94,7 @@ states:
     action: {tool: send_input, params: {input_text: "echo do''ne\\n"}}
     transitions: [{condition: success, next_state: wait}]
   wait:
-    action: {tool: await_output, params: {pattern: "done", timeout: 10}}
+    action: {tool: await_output, params: {pattern: "done", timeout: 300}}
     transitions: [{condition: success, next_state: end}]
   end:
     action: {tool: get_screen_content}
@@ -108,5 +108,50 @@ states:
         shown = await call(client, "get_screen_content", {"session_id": session})
         assert "done" in shown["screen_content"]
         await call(client, "exit_terminal", {"session_id": session})
+
+    await place.every_way(case)
+
+
+async def a_contract_with_a_session_is_held_before_and_after_the_run(place):
+    """Stored, run and read back over the protocol, in a session of the agent."""
+    definition = {
+        "name": "stamp",
+        "arguments": {"ROOT": {"name": "ROOT", "description": "Where", "required": True}},
+        "return_values": {"STAMP": {"name": "STAMP", "description": "What was made", "required": True}},
+        "initial_state": "make",
+        "states": {"make": {"action": {"tool": "run_command", "params": {"command": "export STAMP=at:$ROOT"}}}},
+    }
+    idle = {**definition, "name": "idle", "states": {"make": {"action": {"tool": "run_command", "params": {"command": "true"}}}}}
+
+    async def case(client):
+        for given in (definition, idle):
+            stored = {"workflow_definition": given, "overwrite_existing": True}
+            expect(await call(client, "create_workflow", stored), success=True)
+        session = (await call(client, "open_terminal", {"shell": "bash"}))["session_id"]
+
+        async def ran(name):
+            return await call(client, "run_workflow", {"workflow_name": name, "session_id": session})
+
+        missing = await ran("stamp")
+        expect(missing, success=False, final_state="validation_failed", session_id=session, states_executed=0)
+        assert "ROOT" in missing["error"], missing
+        check = missing["execution_log"][0]
+        expect(check, phase="pre_execution_validation")
+        expect(check["validation_result"], valid=False, missing_vars=["ROOT"])
+        await call(client, "run_command", {"session_id": session, "command": "export ROOT=/srv"})
+        unmade = await ran("idle")
+        expect(unmade, success=False, final_state="return_validation_failed")
+        assert "STAMP" in unmade["error"], unmade
+        made = await ran("stamp")
+        expect(made, success=True, final_state="make", return_values={"STAMP": "at:/srv"})
+        phases = [entry["phase"] for entry in made["execution_log"]]
+        assert phases == ["pre_execution_validation", "execution", "post_execution_validation"], phases
+        # The session goes on with what the run has left there.
+        shown = await call(client, "run_command", {"session_id": session, "command": "echo $STAMP"})
+        expect(shown, output="at:/srv\n")
+        await call(client, "exit_terminal", {"session_id": session})
+        lost = await ran("stamp")
+        expect(lost, success=False)
+        assert session in lost["error"], lost
 
     await place.every_way(case)

@@ -125,9 +125,31 @@ async def several_servers_share_a_project(place):
         assert len((await call(one, "list_memory_keys"))["keys"]) == 20
         (place.project / "go").touch()
         expect(
-            await call(one, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60}), status="completed"
+            await call(one, "get_workflow_status", {"workflow_id": run, "wait_seconds": 300}), status="completed"
         )
         expect(await call(other, "get_workflow_status", {"workflow_id": run}), status="completed")
+
+
+async def a_run_that_lost_its_server_is_told_from_one_that_is_driven(place):
+    place.workflow("hang", HANG.replace("exec sleep 1000", "while [ ! -e go ]; do sleep 0.01; done"))
+    async with place.connect() as other:
+        async def stands(**wanted):
+            status = await call(other, "get_workflow_status", {"workflow_id": run})
+            expect(status, **wanted)
+            read = await other.read_resource(f"run://{run}")
+            expect(json.loads(read.contents[0].text), **wanted)
+
+        async with place.serve() as served:
+            async with served.connect() as client:
+                ran = await call(client, "flow", {"flow_name": "hang", "wait_seconds": 0})
+                run = ran["workflow_id"]
+                await stands(status="running", alive=True)
+            served.process.kill()
+            await served.process.wait()
+        await stands(status="waiting", alive=False, pending=None)
+        (place.project / "go").touch()
+        await call(other, "resume_workflow", {"workflow_id": run, "wait_seconds": 300})
+        await stands(status="completed", alive=False)
 
 
 async def what_is_not_mcp_is_answered_and_survived(place):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 from harness import accept, call, expect, refused
 
@@ -32,7 +33,7 @@ HANG = """\
 name: hang
 description: Waits for a file
 steps:
-  - {id: wait, type: shell, command: "while [ ! -e go ]; do sleep 0.01; done; echo went", timeout: 60s,
+  - {id: wait, type: shell, command: "while [ ! -e go ]; do sleep 0.01; done; echo went", timeout: 10m,
      output_format: text, output_to: said}
 outputs:
   said: "{{ state.said }}"
@@ -86,6 +87,51 @@ async def workflows_are_listed_with_their_parameters(place):
         assert "include_global" in reason, reason
 
     await place.every_way(case)
+
+
+async def what_is_changed_by_hand_is_seen_by_the_next_call(place):
+    """Of every server on the project, however the change is made."""
+    workflows = place.project / ".flow/workflows"
+
+    def says(what):
+        return f"name: one\ndescription: {what}\nsteps: [{{type: shell, command: make}}]\n"
+
+    async def listed(client):
+        own = await call(client, "list_workflows", {"include_global": False})
+        return {workflow["name"]: workflow["description"] for workflow in own["workflows"]}
+
+    async with place.connect("stdio", "legacy") as one, place.connect("http", "auto") as other:
+        async def see(**wanted):
+            for client in (one, other):
+                seen = await listed(client)
+                assert seen == wanted, (seen, wanted)
+
+        await see()
+        one_file = place.workflow("one", says("aaa"))
+        await see(one="aaa")
+        # As long as before and, for all the clock says, of the same time.
+        times = one_file.stat()
+        one_file.write_text(says("bbb"))
+        os.utime(one_file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        await see(one="bbb")
+        aside = place.write("aside.yaml", says("ccc"))
+        aside.replace(one_file)
+        await see(one="ccc")
+        place.workflow("group/two", says("two").replace("name: one\n", ""))
+        await see(one="ccc", **{"group:two": "two"})
+        (workflows / "group").rename(place.project / "elsewhere")
+        await see(one="ccc")
+        linked = place.write("linked.yaml", says("ddd"))
+        one_file.unlink()
+        one_file.symlink_to(linked)
+        await see(one="ddd")
+        linked.write_text(says("eee"))
+        await see(one="eee")
+        # The directory itself is another one.
+        workflows.rename(place.project / "before")
+        await see()
+        place.workflow("three", says("three").replace("name: one\n", ""))
+        await see(three="three")
 
 
 async def the_flow_tool_lists_plans_and_runs(place):
@@ -175,6 +221,36 @@ async def a_definition_that_succeeds_is_kept(place):
 
     case.count = 0
     await place.every_way(case)
+
+
+async def a_definition_is_kept_by_whoever_ends_its_run(place):
+    """The server that began the run is gone by then."""
+    def definition(name):
+        prompt = {"id": "name", "type": "prompt", "kind": "text", "message": "Who?", "output_to": "name"}
+        return {"name": name, "steps": [prompt, {"type": "shell", "command": f"echo {name}"}]}
+
+    runs = {}
+    async with place.serve() as served:
+        async with served.connect() as client:
+            for name in ("by_server", "by_command", "by_agent", "unwanted", "cancelled"):
+                given = {"workflow_definition": definition(name), "save_on_success": name != "unwanted"}
+                ran = await call(client, "run_workflow", given)
+                expect(ran, status="waiting", workflow_saved=False, saved_workflow_name=None)
+                runs[name] = ran["workflow_id"]
+        served.process.kill()
+        await served.process.wait()
+    await place.flow("answer", runs["by_command"], '"Ann"')
+    async with place.connect() as client:
+        for name in ("by_server", "unwanted"):
+            answer = {"workflow_id": runs[name], "step_id": "name", "result": "Ann"}
+            await call(client, "submit_step_result", answer)
+            ended = await call(client, "get_workflow_status", {"workflow_id": runs[name], "wait_seconds": 300})
+            expect(ended, status="completed")
+        answered = await call(client, "submit_result", {"workflow_id": runs["by_agent"], "result": "Ann"})
+        expect(answered, status="completed")
+        await call(client, "complete_workflow", {"workflow_id": runs["cancelled"], "status": "cancelled"})
+        own = await call(client, "list_workflows", {"include_global": False})
+        assert [it["name"] for it in own["workflows"]] == ["by_agent", "by_command", "by_server"], own
 
 
 async def workflows_are_stored_looked_at_and_deleted(place):
@@ -347,7 +423,7 @@ async def a_long_run_outlives_its_call(place):
         run = ran["workflow_id"]
         expect(await call(client, "get_workflow_status", {"workflow_id": run}), status="running")
         following = asyncio.create_task(
-            call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60})
+            call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 300})
         )
         go.touch()
         expect(await following, status="completed", output={"said": "went"})
@@ -534,6 +610,139 @@ async def resources_prompts_and_completion_work(place):
         assert run in runs.completion.values
 
     await place.every_way(case)
+
+
+async def prompt_files_are_prompts_and_tools_alike(place):
+    place.write(".flow/prompts/review.md", """\
+---
+description: Reviews a branch
+arguments:
+  branch: {type: string, required: true, description: What to review}
+  depth: {type: integer, default: 1}
+---
+Review {{ branch }} to depth {{ depth + 1 }}.
+""")
+    place.write(".flow/prompts/broken.md", "---\narguments: [\n---\nText\n")
+    place.write(".flow/agents/critic.md", "---\ndescription: Criticises\nmodel: large\n---\nYou criticise.\n")
+
+    async def failed(asking):
+        try:
+            await asking
+        except Exception as error:
+            return str(error)
+        raise AssertionError("it was answered")
+
+    async def case(client):
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        assert {"workflow", "review", "broken"} <= set(prompts)
+        review = prompts["review"]
+        assert review.description == "Reviews a branch"
+        assert [(it.name, it.required) for it in review.arguments] == [("branch", True), ("depth", False)]
+        assert review.arguments[0].description == "What to review"
+        # Texts are read by the types of the arguments.
+        got = await client.get_prompt("review", {"branch": "a b", "depth": "2"})
+        assert got.description == "Reviews a branch"
+        assert got.messages[0].content.text == "Review a b to depth 3.\n"
+        assert "branch" in await failed(client.get_prompt("review", {}))
+        assert "depth" in await failed(client.get_prompt("review", {"branch": "b", "depth": "deep"}))
+        assert "broken" in await failed(client.get_prompt("broken", {}))
+        unknown = await failed(client.get_prompt("revew", {}))
+        assert "revew" in unknown and "review" in unknown, unknown
+        assert "`workflow`" in await failed(client.get_prompt("workflow", {}))
+
+        asked = await call(client, "prompt", {"prompt_name": "review", "parameters": {"branch": "b"}})
+        expect(asked, success=True, text="Review b to depth 2.\n", description="Reviews a branch")
+        listed = await call(client, "prompt", {"prompt_name": "list", "verbose": True})
+        assert [it["name"] for it in listed["prompts"]] == ["broken", "review"], listed
+        assert listed["prompts"][0]["error"]
+        asked = await call(client, "agent", {"agent_name": "critic"})
+        expect(asked, success=True, text="You criticise.\n", settings={"model": "large"})
+        for tool, name in (("agent", "critik"), ("prompt", "revew")):
+            unknown = await call(client, tool, {f"{tool}_name": name})
+            assert not unknown["success"] and name in unknown["error"], unknown
+            assert f"`{tool}_name`" in await refused(client, tool, {})
+            assert f"`{tool}_name`" in await refused(client, tool, {f"{tool}_name": 1})
+        broken = await call(client, "prompt", {"prompt_name": "broken"})
+        assert not broken["success"] and broken["error"], broken
+        reason = await refused(client, "prompt", {"prompt_name": "review", "parameters": {"branch": "b", "deep": 1}})
+        assert "`deep`" in reason, reason
+
+    await place.every_way(case)
+
+
+async def a_long_log_is_read_in_pages(place):
+    count = 250
+    place.workflow("long", f"""\
+name: long
+limits: {{max_steps: 1000}}
+state: {{n: 0}}
+steps:
+  - id: again
+    type: while
+    if: "{{{{ state.n < {count} }}}}"
+    max_iterations: 1000
+    steps:
+      - {{id: count, type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+""")
+
+    async def case(client):
+        ran = await call(client, "run_workflow", {"workflow_name": "long", "max_states": 1000})
+        expect(ran, success=True)
+        log, cursor, pages = ran["execution_log"], ran["next_log_cursor"], 1
+        assert cursor is not None
+        while cursor is not None:
+            page = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "log_cursor": cursor})
+            assert page["execution_log"], page
+            log, cursor, pages = log + page["execution_log"], page["next_log_cursor"], pages + 1
+        assert pages > 3, pages
+        assert [entry["state"] for entry in log if entry["state"] == "count"] == ["count"] * count, len(log)
+        times = [entry["timestamp"] for entry in log if entry["state"] == "count"]
+        assert times == sorted(times)
+        reason = await refused(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "log_cursor": "next"})
+        assert "`log_cursor`" in reason, reason
+
+    await place.every_way(case)
+
+
+async def notifications_stop_when_the_run_or_its_call_does(place):
+    place.workflow("two_states", STATES)
+    place.workflow("hang", HANG)
+    told = []
+
+    async def heard(message):
+        if getattr(message, "method", None) == "notifications/progress":
+            told.append(message.params.message)
+
+    async def case(client):
+        async def progress(*_):
+            pass
+
+        async def quiet():
+            """What came before these answers has been told."""
+            for _ in range(3):
+                await call(client, "list_workflows")
+
+        told.clear()
+        await call(client, "flow", {"flow_name": "two_states"}, progress_callback=progress)
+        await quiet()
+        assert told[0] == "Starting workflow: two_states" and told[-1] == "Completed workflow: two_states", told
+        assert len(told) == 6, told
+        # A run that goes on after its call was answered is told to nobody.
+        go = place.project / "go"
+        go.unlink(missing_ok=True)
+        told.clear()
+        ran = await call(client, "flow", {"flow_name": "hang", "wait_seconds": 0}, progress_callback=progress)
+        expect(ran, status="running")
+        await quiet()
+        before = list(told)
+        assert before[:1] == ["Starting workflow: hang"], before
+        go.touch()
+        ended = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "wait_seconds": 300})
+        expect(ended, status="completed")
+        await quiet()
+        assert told == before, told
+
+    await place.every_way(case, message_handler=heard)
 
 
 async def toolsets_and_read_only_narrow_what_is_offered(place):

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flow_model::graph::{Field, Graph, Type};
-use flow_model::source::Source;
 use flow_runtime::input::{InputFault, accept};
 use flow_runtime::library::read;
 use flow_runtime::secret;
@@ -70,6 +69,10 @@ pub(crate) fn gather(
             let usage = Usage::new(format!("`{parameter}` has no `=`"));
             return Err(usage.help(format!("write `-p {parameter}=VALUE`")).into());
         };
+        if name.is_empty() {
+            let usage = Usage::new(format!("`{parameter}` has no name before its `=`"));
+            return Err(usage.help("write `-p NAME=VALUE`").into());
+        }
         texts.push((name.to_owned(), text));
     }
     let is_given = |name: &str| {
@@ -86,8 +89,8 @@ pub(crate) fn gather(
             graph.name,
             match open.len() {
                 0 => "no required input left".to_owned(),
-                1 => "one required input".to_owned(),
-                count => format!("{count} required inputs"),
+                1 => "one required input left".to_owned(),
+                count => format!("{count} required inputs left"),
             }
         ));
         return Err(usage
@@ -185,9 +188,12 @@ pub(crate) fn file(path: &Path) -> Result<Value> {
             Err(error) => return Err(error.into()),
         }
     };
-    let source = Source::new(path.display().to_string(), bytes.lossy().into_owned());
-    match source.tree() {
-        Ok(tree) => Ok(Value::from(&tree.to_json())),
+    let tree = match bytes.into_source(&path.display().to_string()) {
+        Ok(source) => source.tree().map(|tree| tree.to_json()),
+        Err(broken) => Err(Box::new(broken.1)),
+    };
+    match tree {
+        Ok(tree) => Ok(Value::from(&tree)),
         Err(finding) => {
             let message = format!("`{}` cannot be read: {}", path.display(), finding.message);
             Err(Usage::new(message).into())

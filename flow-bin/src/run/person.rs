@@ -1,13 +1,14 @@
 //! The person before the terminal, and answers prepared in a file.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead};
+use std::io;
 use std::sync::{Arc, Mutex as Plain, PoisonError, mpsc as plain};
 use std::thread;
 
 use flow_model::graph::PromptKind;
 use flow_runtime::host::{Answer, Answers, Asked, Boxed, People, Question, SecretWanted};
 use flow_runtime::value::Value;
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Mutex, mpsc};
 
 use super::hidden;
@@ -140,7 +141,12 @@ impl People for Person {
             self.screen.answered();
             self.screen.say("");
             let line = line?.trim_end_matches(['\r', '\n']).to_owned();
-            (!line.is_empty() && !line.contains(hidden::INTERRUPT)).then_some(line)
+            if line.contains(hidden::INTERRUPT) {
+                // As if the terminal had sent it.
+                let _ = kill_process(getpid(), Signal::INT);
+                return std::future::pending().await;
+            }
+            (!line.is_empty()).then_some(line)
         })
     }
 
@@ -244,7 +250,7 @@ impl Keyboard {
             thread::spawn(move || {
                 while want.recv().is_ok() {
                     let mut line = String::new();
-                    let count = io::stdin().lock().read_line(&mut line);
+                    let count = hidden::read_line(&mut io::stdin().lock(), &mut line);
                     let line = count.is_ok_and(|count| count > 0).then_some(line);
                     if read.send(line).is_err() {
                         break;

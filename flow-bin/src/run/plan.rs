@@ -11,6 +11,7 @@ use flow_model::picture;
 use flow_runtime::expression::{
     Context, Engine, ErrorKind, EvalError, Instant, Scope, View, truth,
 };
+use flow_runtime::run::as_written;
 use flow_runtime::value::Value;
 use serde_json::json;
 
@@ -321,7 +322,7 @@ impl Line<'_> {
     }
 
     fn template(&self, template: &Template) -> Option<Value> {
-        let text = written(template);
+        let text = as_written(template);
         self.evaluated(&text, |engine, context| engine.render(template, context))
     }
 
@@ -335,7 +336,7 @@ impl Line<'_> {
 
     fn value(&mut self, template: &Template) {
         let known = self.template(template).map(|value| value.to_string());
-        self.either(known, || written(template));
+        self.either(known, || as_written(template));
     }
 
     fn text(&mut self, template: &Template) {
@@ -343,38 +344,15 @@ impl Line<'_> {
             Value::Str(text) => text.to_string(),
             other => other.to_string(),
         });
-        self.either(known, || written(template));
+        self.either(known, || as_written(template));
     }
 
     fn command(&mut self, template: &Template) {
-        let text = written(template);
+        let text = as_written(template);
         let known = self.evaluated(&text, |engine, context| {
             engine.render_command(template, context)
         });
         self.either(known, || text);
-    }
-}
-
-/// A template as its author wrote it.
-fn written(template: &Template) -> String {
-    match template {
-        Template::Literal(literal) => match Value::from(literal) {
-            Value::Str(text) => text.to_string(),
-            other => other.to_string(),
-        },
-        Template::Expression(expression) => format!("{{{{ {} }}}}", expression.source.trim()),
-        Template::Text(expression) => expression.source.to_string(),
-        Template::List(items) => {
-            let items: Vec<String> = items.iter().map(written).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Template::Map(entries) => {
-            let entries: Vec<String> = entries
-                .iter()
-                .map(|(key, value)| format!("{key}: {}", written(value)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
-        }
     }
 }
 

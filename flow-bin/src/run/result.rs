@@ -175,6 +175,9 @@ fn tell(report: &Report, pending: &[(RunId, Action)], secrets: &[String], output
                 _ => output.error(message),
             }
             output.help(&format!("`flow resume {run}` tries the failed step again"));
+            if report.error.as_ref().map(|error| error.kind) == Some(FailureKind::Limit) {
+                output.help("with --max-steps N or --timeout TIME it may do more than before");
+            }
         }
         ReportStatus::Cancelled => {
             let reason = report.error.as_ref().map(|error| clean(&error.message));

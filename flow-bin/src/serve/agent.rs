@@ -180,7 +180,7 @@ async fn get_workflow_status(
     request: GetWorkflowStatusRequest,
     call: Call,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
-    let run = server.host.journal().resolve(&request.workflow_id)?;
+    let run = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
     let mut status = standing::status(&server, run, request.log_cursor.as_deref())?;
@@ -196,7 +196,7 @@ async fn get_workflow_status(
         };
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(turn);
-        status.status = next.status;
+        status.status = standing::told(next.status, status.alive);
         status.pending = next.step.and_then(|step| {
             let step = serde_json::to_value(step).ok()?;
             step.as_object().cloned()

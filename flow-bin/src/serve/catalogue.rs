@@ -1,17 +1,14 @@
 //! The workflows as they stand on disk now, read again only when a file has changed.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flow_model::suggest::nearest_or_part;
 use flow_runtime::library::{Catalogue, Entry, Library};
 use tokio::sync::broadcast;
 use tokio::time::MissedTickBehavior;
 
-/// Directories are searched this deep, as the library does.
-const DEEPEST: usize = 16;
+use super::lookout::Lookout;
 
 /// How often directories are looked at while somebody wants to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -31,28 +28,28 @@ pub(crate) struct Shelves {
 
 struct Read {
     /// Everything whose change makes reading again necessary.
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
-    catalogue: Arc<Catalogue>,
+    lookout: Lookout,
+    reading: Arc<Reading>,
 }
 
-/// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    modified: Option<SystemTime>,
-    length: u64,
-    /// A file that was replaced by another of the same age and length.
-    file: u64,
+/// The workflows as they were read.
+pub(crate) struct Reading {
+    pub(crate) catalogue: Catalogue,
+    /// When the file of each was made, in milliseconds since 1970.
+    pub(crate) created: Vec<Option<u64>>,
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = fs::metadata(path).ok()?;
-        Some(Stamp {
-            modified: metadata.modified().ok(),
-            length: metadata.len(),
-            file: metadata.ino(),
-        })
+impl Reading {
+    fn new(library: &Library, lookout: &Lookout) -> Self {
+        let catalogue = library.catalogue();
+        let files = catalogue.workflows.iter().map(|it| it.entry.file());
+        let created = files.map(|file| lookout.created(file?)).collect();
+        Reading { catalogue, created }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let workflows = self.catalogue.workflows.iter();
+        workflows.map(|it| it.entry.name.as_str())
     }
 }
 
@@ -77,7 +74,7 @@ impl Shelves {
         loop {
             often.tick().await;
             if self.changes.receiver_count() > 0 {
-                self.catalogue();
+                self.read(Lookout::holds_throughout);
             }
         }
     }
@@ -87,50 +84,36 @@ impl Shelves {
     }
 
     /// Every workflow as it stands on disk now. Whoever waits for changes is told of them.
-    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+    pub(crate) fn reading(&self) -> Arc<Reading> {
+        self.read(Lookout::holds)
+    }
+
+    fn read(&self, holds: impl Fn(&Lookout) -> bool) -> Arc<Reading> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = read.as_ref()
-            && read.stamps.iter().all(|(path, it)| Stamp::of(path) == *it)
+            && holds(&read.lookout)
         {
-            return Arc::clone(&read.catalogue);
+            return Arc::clone(&read.reading);
         }
-        // Stamps come first: what changes while it is read is read again next time.
-        let stamps = self.stamps();
-        let catalogue = Arc::new(self.library.catalogue());
-        let names = |catalogue: &Catalogue| -> Vec<String> {
-            let workflows = catalogue.workflows.iter();
-            workflows.map(|it| it.entry.name.clone()).collect()
-        };
+        // Looking comes first: what changes while it is read is read again next time.
+        let lookout = Lookout::over(self.library.directories().map(|(_, directory)| directory));
+        let reading = Arc::new(Reading::new(&self.library, &lookout));
         if let Some(before) = read.as_ref()
-            && names(&before.catalogue) != names(&catalogue)
+            && !before.reading.names().eq(reading.names())
         {
             // Nobody may be there to be told.
             let _ = self.changes.send(Changed);
         }
         *read = Some(Read {
-            stamps,
-            catalogue: Arc::clone(&catalogue),
+            lookout,
+            reading: Arc::clone(&reading),
         });
-        catalogue
-    }
-
-    fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)> {
-        let mut paths = Vec::new();
-        for (_, directory) in self.library.directories() {
-            walk(directory, 0, &mut paths);
-        }
-        let stamped = paths.into_iter().map(|path| {
-            let stamp = Stamp::of(&path);
-            (path, stamp)
-        });
-        stamped.collect()
+        reading
     }
 
     /// The names of every workflow.
     pub(crate) fn names(&self) -> Vec<String> {
-        let catalogue = self.catalogue();
-        let workflows = catalogue.workflows.iter();
-        workflows.map(|it| it.entry.name.clone()).collect()
+        self.reading().names().map(str::to_owned).collect()
     }
 
     /// That there is no workflow of a name, with the one that was probably meant and all there are.
@@ -150,40 +133,10 @@ impl Shelves {
     }
 }
 
-/// A directory with everything in it that could be, or hold, a definition.
-fn walk(directory: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
-    paths.push(directory.to_owned());
-    if depth > DEEPEST {
-        return;
-    }
-    let Ok(entries) = fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with('.') {
-            continue;
-        }
-        let path = entry.path();
-        if path.is_dir() {
-            walk(&path, depth + 1, paths);
-        } else {
-            paths.push(path);
-        }
-    }
-}
-
 /// Where a workflow was found, as text: its file, or `builtin:NAME`.
 pub(crate) fn found_at(entry: &Entry) -> String {
     match entry.file() {
         Some(path) => path.display().to_string(),
         None => format!("builtin:{}", entry.name),
     }
-}
-
-/// When a file was made, in milliseconds since 1970.
-pub(crate) fn created(path: &Path) -> Option<u64> {
-    let metadata = fs::metadata(path).ok()?;
-    let made = metadata.created().or_else(|_| metadata.modified()).ok()?;
-    let since = made.duration_since(UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_millis()).ok()
 }

@@ -20,6 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::catalogue::Changed;
+use super::line::Structure;
 use super::log::Threshold;
 use super::tool::{Call, Refused, Reply};
 use super::{Server, complete, prompts, resources};
@@ -31,13 +32,15 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 pub(crate) struct Connection {
     server: Arc<Server>,
     threshold: Threshold,
+    structure: Structure,
 }
 
 impl Connection {
-    pub(crate) fn new(server: &Arc<Server>) -> Self {
+    pub(crate) fn new(server: &Arc<Server>, structure: Structure) -> Self {
         Connection {
             server: Arc::clone(server),
             threshold: Threshold::default(),
+            structure,
         }
     }
 }
@@ -179,14 +182,14 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parameters = request.arguments.take().unwrap_or_default();
-        let call = Call::new(&mut request, context, &self.threshold);
+        let call = Call::new(&mut request, context, &self.threshold, self.structure);
         let server = Arc::clone(&self.server);
         let offers = &self.server.offers;
         let Some(answering) = offers.call(server, &request.name, parameters, call) else {
             return Err(unknown(&self.server, &request.name));
         };
         Ok(match answering.await {
-            Ok(Reply::Done(answer)) => CallToolResult::structured(answer).into(),
+            Ok(Reply::Done(answer)) => answer.into(),
             Ok(Reply::Ask(ask)) => (*ask).into(),
             Err(Refused(reason)) => CallToolResult::error(vec![ContentBlock::text(reason)]).into(),
         })

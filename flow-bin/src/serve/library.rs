@@ -21,7 +21,7 @@ use flow_runtime::run::time;
 use serde_json::{Map, Value};
 
 use super::Server;
-use super::catalogue::{created, found_at};
+use super::catalogue::found_at;
 use super::definition::findings;
 use super::tool::{Call, Offer, Refused};
 use crate::list;
@@ -98,13 +98,12 @@ pub(super) fn listings(
     is_wanted: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<WorkflowListing>, Refused> {
     let tallies = tallies(server)?;
-    let catalogue = server.shelves.catalogue();
-    let workflows = catalogue.workflows.iter();
+    let reading = server.shelves.reading();
+    let workflows = reading.catalogue.workflows.iter().zip(&reading.created);
     Ok(workflows
-        .filter(|workflow| is_wanted(&workflow.entry))
-        .map(|Workflow { entry, definition }| {
-            let created = entry.file().and_then(created);
-            listing(entry, definition, created, tallies.get(&entry.name))
+        .filter(|(workflow, _)| is_wanted(&workflow.entry))
+        .map(|(Workflow { entry, definition }, created)| {
+            listing(entry, definition, *created, tallies.get(&entry.name))
         })
         .collect())
 }
@@ -145,7 +144,7 @@ pub(super) fn parameter(field: &Field) -> WorkflowParameter {
     let default = field.default.as_ref().filter(|_| !field.secret);
     WorkflowParameter {
         name: field.name.to_string(),
-        kind: list::word(field.ty).to_owned(),
+        kind: field.ty.word().to_owned(),
         required: field.required,
         default: default.map_or(Value::Null, Value::from),
         description: field.description.as_deref().map(str::to_owned),
@@ -229,7 +228,7 @@ async fn create_workflow(
             response.workflow_signature = Some(created.signature);
             response.warnings = findings(&created.compiled, Severity::Warning);
             // Whoever waits for new workflows hears of it now.
-            server.shelves.catalogue();
+            server.shelves.reading();
         }
         Err(StoreError::Invalid(compiled)) => {
             let errors = findings(&compiled, Severity::Error);
@@ -269,7 +268,7 @@ async fn delete_workflow(
     let deleted = server.shelves.library().delete(&name);
     let (deleted_file, error) = match deleted {
         Ok(deleted) => {
-            server.shelves.catalogue();
+            server.shelves.reading();
             let file = deleted.entry.file();
             (file.map(|it| it.display().to_string()), None)
         }

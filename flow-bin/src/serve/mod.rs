@@ -35,10 +35,12 @@ mod explain;
 mod fixture;
 mod handler;
 mod http;
-mod keep;
 mod library;
+mod line;
 mod log;
+mod lookout;
 mod memory;
+mod notices;
 mod progress;
 mod prompts;
 mod resources;
@@ -70,7 +72,7 @@ use crate::target;
 use audience::Audience;
 use catalogue::Shelves;
 use handler::Connection;
-use keep::Keeping;
+use line::Structure;
 use tool::Offers;
 
 /// What the process knows, whoever is connected.
@@ -88,8 +90,6 @@ pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     /// Where workflows are found.
     pub(crate) shelves: Shelves,
-    /// Definitions that wait for their runs to succeed.
-    pub(crate) keeping: Keeping,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
     pub(crate) offers: Offers,
@@ -116,7 +116,6 @@ impl Server {
             memory,
             directory,
             shelves: Shelves::new(library),
-            keeping: Keeping::default(),
             audience,
             offers: Offers::new(&toolsets(arguments), arguments.read_only),
             leaving: watch::Sender::new(false),
@@ -184,7 +183,7 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
                 let journal = server.host.journal().path().to_owned();
                 let directory = journal.parent().unwrap_or(Path::new("."));
                 let shared = Arc::clone(&server);
-                let connect = move || Connection::new(&shared);
+                let connect = move || Connection::new(&shared, Structure::Tree);
                 http::serve(connect, address, door, directory, interrupts, output).await
             }
         };

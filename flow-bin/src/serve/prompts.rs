@@ -115,7 +115,7 @@ fn orchestrator(graph: &Graph, inputs: &str) -> String {
     for field in list::parameters(graph) {
         let need = if field.required { ", required" } else { "" };
         let described = field.description.as_deref().unwrap_or_default();
-        let kind = list::word(field.ty);
+        let kind = field.ty.word();
         parameters.push_str(&format!("\n- {} ({kind}{need}) {described}", field.name));
     }
     let values = HashMap::from([

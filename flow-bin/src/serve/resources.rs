@@ -16,8 +16,8 @@ pub(super) const RUN: &str = "run://";
 const SCHEMA: &str = "schema://workflow";
 
 pub(super) fn list(server: &Server) -> Vec<Resource> {
-    let catalogue = server.shelves.catalogue();
-    let workflows = catalogue.workflows.iter().map(|workflow| {
+    let reading = server.shelves.reading();
+    let workflows = reading.catalogue.workflows.iter().map(|workflow| {
         let name = &workflow.entry.name;
         let resource = Resource::new(format!("{WORKFLOW}{name}"), name.as_str())
             .with_mime_type(mime_type(workflow.entry.file()));

@@ -42,7 +42,8 @@ impl Server {
         call: &Call,
     ) -> Result<Followed, Refused> {
         let driven = self.host.drive_in_background(run);
-        self.keep_after(run, &driven);
+        // Whoever looks at the run after an answer sees that it is driven.
+        tokio::task::yield_now().await;
         let stood = tokio::select! {
             biased;
             stood = stood(driven.clone()) => stood,

@@ -80,6 +80,20 @@ pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus
     })
 }
 
+/// Whether some process goes on with a run now.
+fn is_alive(server: &Server, run: RunId) -> bool {
+    server.host.driven(run).is_some() || server.host.journal().is_held(run)
+}
+
+/// A run that would be running and that nobody goes on with has lost its host; it waits for
+/// somebody to go on with it.
+pub(super) fn told(status: LoopStatus, alive: bool) -> LoopStatus {
+    match status {
+        LoopStatus::Running if !alive => LoopStatus::Waiting,
+        status => status,
+    }
+}
+
 /// Everything about a run.
 pub(super) fn status(
     server: &Server,
@@ -87,11 +101,13 @@ pub(super) fn status(
     log_cursor: Option<&str>,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
     let report = server.host.report(run)?;
+    let alive = is_alive(server, run);
     let all_pending = pending(server, &report)?;
     let (execution_log, next_log_cursor) = log(server, run, log_cursor)?;
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
-        status: loop_status(server, &report)?,
+        status: told(loop_status(server, &report)?, alive),
+        alive,
         pending: all_pending.first().cloned(),
         all_pending,
         execution_log,
@@ -129,7 +145,6 @@ pub(super) fn log(
         })?,
     };
     let page = server.host.execution_log(run, first, LOG_PAGE)?;
-    let total = page.total;
     let mut size = 0;
     let mut fitting = 0;
     for entry in &page.entries {
@@ -140,7 +155,11 @@ pub(super) fn log(
         fitting += 1;
     }
     let mut entries = page.entries;
+    let is_cut = fitting < entries.len();
     entries.truncate(fitting);
-    let next = first + entries.len();
-    Ok((entries, (next < total).then(|| next.to_string())))
+    let next = match is_cut {
+        true => Some(first + entries.len()),
+        false => page.next,
+    };
+    Ok((entries, next.map(|next| next.to_string())))
 }

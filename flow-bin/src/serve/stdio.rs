@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::Server;
 use super::handler::Connection;
+use super::line::{Lines, Structure};
 use crate::engine::Interrupts;
 
 /// Serves until the client closes its end or this process is told to stop.
@@ -23,9 +24,9 @@ pub(super) async fn serve(server: &Arc<Server>, mut interrupts: Interrupts) -> R
         reader,
         server: Arc::clone(server),
     };
-    let connection = Connection::new(server);
+    let connection = Connection::new(server, Structure::AsText);
     let running = tokio::select! {
-        running = connection.serve((reader, writer)) => match running {
+        running = connection.serve(Lines::new(reader, writer)) => match running {
             Ok(running) => running,
             // The client left before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

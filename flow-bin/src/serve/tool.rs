@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use flow_model::suggest::nearest_or_part;
 use flow_model::tools::{self, FlowRequest, InvalidParameters, Request, Tool, Toolset};
@@ -10,13 +10,14 @@ use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, ElicitationCapability, InputRequiredResult, InputResponses,
-    ProtocolVersion, ToolAnnotations,
+    CallToolRequestParams, CallToolResult, ElicitationCapability, InputRequiredResult,
+    InputResponses, ProtocolVersion, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use super::Server;
+use super::line::Structure;
 use super::log::Threshold;
 
 /// The name that stands for the list of workflows; a workflow called so is `_list`.
@@ -81,6 +82,8 @@ pub(crate) struct Call {
     pub(crate) is_stateless: bool,
     /// Whether the client wants log messages about this call.
     pub(crate) wants_log: bool,
+    /// How the structure of the answer gets there.
+    structure: Structure,
 }
 
 impl Call {
@@ -88,6 +91,7 @@ impl Call {
         request: &mut CallToolRequestParams,
         context: RequestContext<RoleServer>,
         threshold: &Threshold,
+        structure: Structure,
     ) -> Self {
         let version = context.protocol_version();
         let is_stateless =
@@ -97,6 +101,7 @@ impl Call {
             state: request.request_state.take(),
             is_stateless,
             wants_log: threshold.lets(&context, is_stateless),
+            structure,
             context,
         }
     }
@@ -116,9 +121,8 @@ impl Call {
     }
 }
 
-type Handler = Box<
-    dyn Fn(Arc<Server>, Value, Call) -> Boxed<'static, Result<Reply<Value>, Refused>> + Send + Sync,
->;
+type Answering = Boxed<'static, Result<Reply<CallToolResult>, Refused>>;
+type Handler = Box<dyn Fn(Arc<Server>, Value, Call) -> Answering + Send + Sync>;
 
 /// A tool with its handler.
 pub(crate) struct Offer {
@@ -141,6 +145,7 @@ impl Offer {
             tool: R::tool(),
             also: &[],
             handler: Box::new(move |server, parameters, call| {
+                let structure = call.structure;
                 let answering = match tools::request::<R>(parameters) {
                     Ok(request) => handler(server, request, call),
                     Err(invalid) => return Box::pin(async { Err(invalid.into()) }),
@@ -148,10 +153,10 @@ impl Offer {
                 Box::pin(async move {
                     Ok(match answering.await?.into() {
                         Reply::Ask(ask) => Reply::Ask(ask),
-                        Reply::Done(response) => Reply::Done(
-                            serde_json::to_value(response)
-                                .map_err(|error| Refused(error.to_string()))?,
-                        ),
+                        Reply::Done(response) => {
+                            let result = structure.result(&response);
+                            Reply::Done(result.map_err(|error| Refused(error.to_string()))?)
+                        }
                     })
                 })
             }),
@@ -169,7 +174,8 @@ impl Offer {
 pub(crate) struct Offers {
     offers: Vec<Offer>,
     by_name: HashMap<&'static str, usize>,
-    listed: Vec<rmcp::model::Tool>,
+    /// Their schemas are made when somebody wants to see them.
+    listed: OnceLock<Vec<rmcp::model::Tool>>,
 }
 
 impl Offers {
@@ -195,14 +201,15 @@ impl Offers {
             by_name: by_name
                 .map(|(index, offer)| (offer.tool.name, index))
                 .collect(),
-            listed: offers.iter().map(|offer| listed(offer.tool)).collect(),
+            listed: OnceLock::new(),
             offers,
         }
     }
 
     /// The tools as clients read them, with the workflows that there are.
     pub(crate) fn listed(&self, workflows: &[String]) -> Vec<rmcp::model::Tool> {
-        let mut listed = self.listed.clone();
+        let all = || self.offers.iter().map(|offer| listed(offer.tool)).collect();
+        let mut listed = self.listed.get_or_init(all).clone();
         for tool in &mut listed {
             if tool.name == FlowRequest::tool().name {
                 let schema = Arc::make_mut(&mut tool.input_schema);
@@ -219,7 +226,7 @@ impl Offers {
         name: &str,
         parameters: Map<String, Value>,
         call: Call,
-    ) -> Option<Boxed<'static, Result<Reply<Value>, Refused>>> {
+    ) -> Option<Answering> {
         let offer = &self.offers[*self.by_name.get(name)?];
         Some((offer.handler)(server, Value::Object(parameters), call))
     }

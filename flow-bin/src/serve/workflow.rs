@@ -9,7 +9,7 @@ use flow_model::tools::{
     FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
     WorkflowSignature,
 };
-use flow_runtime::host::{self, Answer, Report, ReportStatus, StartOptions};
+use flow_runtime::host::{self, Answer, Kept, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::{Action, Happening, Refusal};
 use flow_runtime::value::Value as Given;
@@ -17,7 +17,6 @@ use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, Inpu
 use serde_json::{Map, Value};
 
 use super::definition::Definition;
-use super::keep::Kept;
 use super::library::listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
@@ -42,8 +41,6 @@ struct Wanted {
     asks: bool,
     quiet: bool,
     wait: Duration,
-    /// The definition, when it is to be kept after success.
-    keep: Option<Value>,
 }
 
 /// How a run stands when its call is answered.
@@ -115,14 +112,15 @@ async fn run_workflow(
             variables,
             session: request.session_id,
             max_steps: Some(u64::from(request.max_states)),
+            keep: match request.workflow_definition {
+                Some(definition) if request.save_on_success => Given::from(&definition),
+                Some(_) | None => Given::Null,
+            },
             ..StartOptions::default()
         },
         asks: true,
         quiet: false,
         wait: Duration::from_secs_f64(request.wait_seconds),
-        keep: request
-            .workflow_definition
-            .filter(|_| request.save_on_success),
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
@@ -144,15 +142,14 @@ async fn run_workflow(
     response.final_state = report.final_state.unwrap_or_default();
     response.execution_log = log;
     response.next_log_cursor = next;
-    match server.kept(report.run) {
-        None | Some(Kept::Not(_)) => {}
-        Some(Kept::Stored(name)) => {
-            response.workflow_saved = true;
+    match report.kept {
+        None => {}
+        Some(Ok(Kept { name, is_new })) => {
+            response.workflow_saved = is_new;
             response.saved_workflow_name = Some(name);
             response.available_workflows = server.shelves.names();
         }
-        Some(Kept::Known(name)) => response.saved_workflow_name = Some(name),
-        Some(Kept::Refused(reason)) => {
+        Some(Err(reason)) => {
             response.error = Some(format!("the run succeeded and is not stored: {reason}"));
         }
     }
@@ -205,7 +202,6 @@ async fn flow(
         asks: request.interactive.unwrap_or(true),
         quiet: request.quiet,
         wait: Duration::from_secs_f64(request.wait_seconds),
-        keep: None,
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
@@ -235,8 +231,8 @@ fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String>
         ListFormat::Yaml => cli::ListFormat::Yaml,
         ListFormat::Table => cli::ListFormat::Table,
     };
-    let catalogue = server.shelves.catalogue();
-    Some(list::text(&catalogue, format, verbose, Paint::none(), None))
+    let catalogue = &server.shelves.reading().catalogue;
+    Some(list::text(catalogue, format, verbose, Paint::none(), None))
 }
 
 /// Inputs and variables: a variable that is named like an input is that input.
@@ -275,8 +271,8 @@ fn unfit(graph: &Graph, error: &host::Error) -> Refused {
     let known: Vec<String> = fields
         .iter()
         .map(|field| match field.required {
-            true => format!("{} ({}, required)", field.name, list::word(field.ty)),
-            false => format!("{} ({})", field.name, list::word(field.ty)),
+            true => format!("{} ({}, required)", field.name, field.ty.word()),
+            false => format!("{} ({})", field.name, field.ty.word()),
         })
         .collect();
     let known = match known.is_empty() {
@@ -304,9 +300,6 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
                 error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
                 error => error.into(),
             })?;
-            if let Some(definition) = wanted.keep {
-                server.keeping.after(run, definition);
-            }
             run
         }
     };

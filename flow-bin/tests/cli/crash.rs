@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::{BufRead, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use flow_runtime::journal::{Journal, Listing};
+use flow_runtime::journal::{Journal, Listing, RunId};
 use flow_runtime::run::{Event, Happening};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Place, Ran};
 
@@ -38,8 +40,69 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
+/// A workflow with a terminal and an MCP server outside of it.
+const OUTSIDE: &[(&str, &str)] = &[
+    (
+        ".flow/workflows/outside.yaml",
+        include_str!("crash/outside.yaml"),
+    ),
+    (
+        ".flow/workflows/session.yaml",
+        include_str!("crash/session.yaml"),
+    ),
+];
+
+/// An MCP server that notes the keys of its calls: this file's own, in a process of its own. What
+/// the test harness says goes to standard error, and descriptor 3 is what was standard output.
+#[test]
+#[ignore = "a server that another test starts"]
+fn server() {
+    let mut out = fs::File::create("/dev/fd/3").unwrap();
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let answer = match message["method"].as_str().unwrap() {
+            "initialize" => json!({"result": {
+                "protocolVersion": "2024-11-05",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "noter", "version": "1"},
+            }}),
+            "notifications/initialized" => continue,
+            "tools/list" => json!({"result": {"tools": [
+                {"name": "note", "inputSchema": {"type": "object"}},
+            ]}}),
+            "tools/call" => {
+                let params = &message["params"];
+                let mut keys = fs::OpenOptions::new();
+                let mut keys = keys.create(true).append(true).open("keys").unwrap();
+                let key = params["_meta"]["flow/step_key"].as_str().unwrap();
+                writeln!(keys, "{key}").unwrap();
+                let given = params["arguments"].to_string();
+                json!({"result": {"content": [{"type": "text", "text": given}]}})
+            }
+            _ => json!({"error": {"code": -32601, "message": "Method not found"}}),
+        };
+        let mut reply = json!({"jsonrpc": "2.0", "id": message["id"]});
+        let parts = answer.as_object().unwrap().clone();
+        reply.as_object_mut().unwrap().extend(parts);
+        writeln!(out, "{reply}").unwrap();
+    }
+    std::process::exit(0);
+}
+
 fn place() -> Place {
     let place = Place::with(FILES);
+    for (path, text) in OUTSIDE {
+        place.file(path, text);
+    }
+    let server = json!({"mcpServers": {"noter": {
+        "command": "/bin/sh",
+        "args": [
+            "-c",
+            "exec \"$0\" --ignored --exact crash::server --nocapture 3>&1 1>&2",
+            std::env::current_exe().unwrap(),
+        ],
+    }}});
+    place.file(".mcp.json", server.to_string());
     let executable = fs::Permissions::from_mode(0o755);
     fs::set_permissions(place.path("agent"), executable).unwrap();
     place
@@ -85,6 +148,26 @@ fn recorded(journal: &Journal) -> HashSet<String> {
     keys
 }
 
+/// Actions with more than one recorded result.
+fn recorded_twice(journal: &Journal) -> Vec<(RunId, u64)> {
+    let mut twice = Vec::new();
+    for run in journal.list(&Listing::new(), 10).unwrap().runs {
+        let mut once = HashSet::new();
+        for event in journal.events(run.id, 1.., usize::MAX).unwrap() {
+            let event: Event = serde_json::from_slice(&event.body).unwrap();
+            let (Happening::Completed { action, .. } | Happening::Failed { action, .. }) =
+                event.what
+            else {
+                continue;
+            };
+            if !once.insert(action) {
+                twice.push((run.id, action.0));
+            }
+        }
+    }
+    twice
+}
+
 /// Processes that were started for a place and still do something.
 fn left_running(place: &Place) -> Vec<String> {
     let mark = place.path("data");
@@ -101,6 +184,20 @@ fn left_running(place: &Place) -> Vec<String> {
         .collect()
 }
 
+/// Whether nothing goes on that was started for a place. What loses its host may take a moment to
+/// notice: a shell its terminal, a server its client.
+fn all_ended(place: &Place, fault: &str) {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let left = left_running(place);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "{fault}: {left:?} goes on");
+        thread::yield_now();
+    }
+}
+
 /// What a person sees of a run that is over.
 fn seen(ran: &Ran) -> Value {
     let mut seen = ran.json();
@@ -112,9 +209,9 @@ fn seen(ran: &Ran) -> Value {
 
 /// Kills `flow run` at a moment of its journal, resumes, and gives what came of it; `None` when it
 /// had ended before.
-fn killed(fault: &str) -> Option<Value> {
+fn killed(workflow: &str, fault: &str) -> Option<Value> {
     let place = place();
-    let mut run = command(&place, "run", "machine");
+    let mut run = command(&place, "run", workflow);
     let output = run.env("FLOW_FAULT", fault).output().unwrap();
     if output.status.success() {
         return None;
@@ -126,7 +223,7 @@ fn killed(fault: &str) -> Option<Value> {
     let Some(run) = journal.list(&top, 1).unwrap().runs.pop() else {
         // It died before it had told anybody of a run.
         assert_eq!(keys(&place).len(), 0, "{fault}");
-        let whole = command(&place, "run", "machine").output().unwrap();
+        let whole = command(&place, "run", workflow).output().unwrap();
         return Some(seen(&Ran::from(whole)));
     };
     let recorded = recorded(&journal);
@@ -143,27 +240,22 @@ fn killed(fault: &str) -> Option<Value> {
         let orphans = journal.orphans(run.id).unwrap();
         assert!(orphans.is_empty(), "{fault}: {orphans:?}");
     }
-    let left = left_running(&place);
-    assert!(left.is_empty(), "{fault}: {left:?} goes on");
+    assert_eq!(recorded_twice(&journal), [], "{fault}");
+    all_ended(&place, fault);
     Some(seen(&resumed))
 }
 
-#[test]
-fn a_run_killed_at_any_commit_of_its_journal_resumes_to_the_same_end() {
-    let place = place();
-    let whole = Ran::from(command(&place, "run", "machine").output().unwrap());
-    assert_eq!(whole.code, 0, "{}", whole.stderr);
-    let expected = seen(&whole);
-    assert_eq!(expected["output"]["steps"]["note"], "landed");
-    assert_eq!(expected["output"]["verdict"], "bad");
+/// Kills a workflow before and after every commit of its journal, and holds what comes of it
+/// against what was expected. Gives how many moments there were.
+fn killed_everywhere(workflow: &str, expected: &Value) -> usize {
     let tried = AtomicUsize::new(0);
     let all = |moment: &str| {
         for commit in 1.. {
             let fault = format!("{moment}:{commit}");
-            let Some(seen) = killed(&fault) else {
+            let Some(seen) = killed(workflow, &fault) else {
                 break;
             };
-            assert_eq!(seen, expected, "{fault}");
+            assert_eq!(seen, *expected, "{fault}");
             tried.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -172,6 +264,31 @@ fn a_run_killed_at_any_commit_of_its_journal_resumes_to_the_same_end() {
         all("after-commit");
         other.join().unwrap();
     });
-    let tried = tried.into_inner();
+    tried.into_inner()
+}
+
+fn whole(workflow: &str) -> Value {
+    let place = place();
+    let whole = Ran::from(command(&place, "run", workflow).output().unwrap());
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    all_ended(&place, "whole");
+    seen(&whole)
+}
+
+#[test]
+fn a_run_killed_at_any_commit_of_its_journal_resumes_to_the_same_end() {
+    let expected = whole("machine");
+    assert_eq!(expected["output"]["steps"]["note"], "landed");
+    assert_eq!(expected["output"]["verdict"], "bad");
+    let tried = killed_everywhere("machine", &expected);
     assert!(tried > 100, "only {tried} moments were tried");
+}
+
+#[test]
+fn a_run_with_a_terminal_and_a_server_killed_at_any_commit_resumes_to_the_same_end() {
+    let expected = whole("outside");
+    let output = json!({"noted": 42, "answer": "42", "said": "done"});
+    assert_eq!(expected["output"], output);
+    let tried = killed_everywhere("outside", &expected);
+    assert!(tried > 20, "only {tried} moments were tried");
 }

@@ -373,3 +373,32 @@ fn a_run_whose_host_died_is_not_listed_as_running() {
     let ran = place.run(&["resume", &id(&newest(&place)), "--format", "json"]);
     assert_eq!(result(&ran), (0, "completed".to_owned()));
 }
+
+#[test]
+fn a_run_that_has_used_up_its_steps_goes_on_with_more() {
+    let text = "outputs: {n: '{{ state.n }}'}
+state: {n: 0}
+steps:
+  - {id: one, type: shell, command: 'echo one >> log'}
+  - {id: two, type: shell, command: 'echo two >> log'}
+  - {id: three, type: set_state, updates: {n: 3}}
+";
+    let place = Place::with(&[("counts.yaml", text)]);
+    let ran = place.run(&["run", "counts.yaml", "--max-steps", "1", "--format", "json"]);
+    assert_eq!(result(&ran), (1, "failed".to_owned()));
+    assert_eq!(ran.json()["states_executed"], 1);
+    assert!(ran.stderr.contains("--max-steps"), "{}", ran.stderr);
+    let run = id(&ran.json());
+    let few = place.run(&["resume", &run, "--max-steps", "1"]);
+    assert_eq!(few.code, 2);
+    assert!(few.stderr.contains("more than that"), "{}", few.stderr);
+    assert_eq!(place.run(&["resume", &run]).code, 1);
+    let more = ["resume", &run, "--max-steps", "2", "--format", "json"];
+    assert_eq!(place.run(&more).json()["states_executed"], 2);
+    let all = ["resume", &run, "--max-steps", "9", "--timeout", "1h"];
+    assert_eq!(place.run(&all).json(), json!({"n": 3}));
+    assert_eq!(lines(&place, "log"), ["one", "two"]);
+    let over = place.run(&["resume", &run, "--max-steps", "10"]);
+    assert_eq!(over.code, 2);
+    assert!(over.stderr.contains("completed"), "{}", over.stderr);
+}

@@ -400,3 +400,47 @@ steps: [{{type: shell, command: {command}, output_format: text, output_to: said}
         assert!(!place.path("pwned").exists(), "{dialect}");
     }
 }
+
+#[test]
+fn what_cannot_be_an_input_is_told_as_it_was_typed() {
+    let place = Place::with(&[(
+        "two.yaml",
+        "inputs: {a: {type: string, required: true}, b: {type: string, required: true}}\noutputs: {ab: '{{ inputs.a ~ inputs.b }}'}\nsteps: [{type: set_state, updates: {n: 1}}]\n",
+    )]);
+    let told = |arguments: &[&str]| {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        ran.stderr
+    };
+    let nameless = told(&["run", "two.yaml", "x", "y", "-p", "=z"]);
+    assert!(nameless.contains("`=z` has no name"), "{nameless}");
+    let many = told(&["run", "two.yaml", "x", "y", "-p", "a=z"]);
+    assert!(many.contains("one required input left"), "{many}");
+    let steps = told(&["run", "two.yaml", "x", "y", "--max-steps", "0"]);
+    assert!(steps.contains("--max-steps"), "{steps}");
+    place.file("bad.json", b"{\"a\": \"caf\xe9\", \"b\": \"\"}");
+    let bytes = told(&["run", "two.yaml", "--input-file", "bad.json"]);
+    assert!(bytes.contains("not UTF-8"), "{bytes}");
+}
+
+#[test]
+fn a_run_that_is_over_at_once_is_listed_as_over() {
+    let place = Place::with(&[
+        (
+            "done.yaml",
+            "outputs: {n: '{{ state.n }}'}\nsteps: [{type: set_state, updates: {n: 3}}]\n",
+        ),
+        (
+            "fails.yaml",
+            "state: {a: x}\nsteps: [{type: set_state, updates: {n: '{{ state.a + 1 }}'}}]\n",
+        ),
+    ]);
+    assert_eq!(place.run(&["run", "done.yaml"]).json(), json!({"n": 3}));
+    assert_eq!(place.run(&["run", "fails.yaml"]).code, 1);
+    let runs = place.run(&["runs", "--format", "json"]).json();
+    let statuses: Vec<&Value> = (0..2).map(|at| &runs["runs"][at]["status"]).collect();
+    assert_eq!(statuses, ["failed", "completed"]);
+    assert!(runs["runs"][0]["error"].is_string(), "{runs}");
+    let again = place.run(&["resume", "latest"]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+}

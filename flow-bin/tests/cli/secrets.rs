@@ -226,13 +226,62 @@ steps:
 fn a_secret_that_an_expression_changes_is_not_used() {
     let definition = "inputs: {token: {type: string, required: true, secret: true}}
 steps:
-  - {id: bad, type: shell, command: 'echo {{ inputs.token | upper }} {{ inputs.token[2:] }}'}
+  - {type: set_state, updates: {kept: '{{ inputs.token }}'}}
+  - {id: bad, type: shell, command: 'echo {{ state.kept | upper }} {{ state.kept[2:] }}'}
 ";
     let place = Place::with(&[("changes.yaml", definition)]);
     let ran = place.run(&["run", "changes.yaml", SECRET, "--format", "json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("passed on as it is"), "{}", ran.stderr);
     assert_kept(&place, &ran);
+}
+
+#[test]
+fn an_expression_that_looks_at_a_secret_is_found_before_it_runs() {
+    let step = |expression: &str| {
+        format!("  - {{type: set_state, updates: {{a: \"{{{{ {expression} }}}}\"}}}}\n")
+    };
+    let found = |expressions: &[&str], dialect: &str| {
+        let steps: String = expressions.iter().map(|it| step(it)).collect();
+        let definition = format!(
+            "expressions: {dialect}\ninputs: {{token: {{type: string, secret: true}}}}\nsteps:\n{steps}"
+        );
+        let place = Place::with(&[("x.yaml", definition.as_str())]);
+        let found = place.run(&["check", "x.yaml", "--format", "json"]).found();
+        let looked = found.into_iter().filter(|(code, ..)| code == "F057");
+        looked.count()
+    };
+    let looks = [
+        "inputs.token | length",
+        "inputs.token == 'x'",
+        "'x' in inputs.token",
+        "inputs.token[:2]",
+        "inputs.token.upper()",
+        "inputs.token is string",
+    ];
+    assert_eq!(found(&looks, "jinja"), looks.len());
+    let passes = [
+        "inputs.token",
+        "'Bearer ' ~ inputs.token",
+        "'Bearer ' + inputs.token",
+        "inputs.token | default('none')",
+        "1 if inputs.token else 2",
+        "inputs.token is defined",
+        "inputs.token != none",
+    ];
+    assert_eq!(found(&passes, "jinja"), 0);
+    let looks = [
+        "inputs.token.length",
+        "inputs.token === 'x'",
+        "inputs.token.startsWith('x')",
+    ];
+    assert_eq!(found(&looks, "js"), looks.len());
+    let passes = [
+        "'Bearer ' + inputs.token",
+        "inputs.token ? 1 : 2",
+        "inputs.token !== undefined",
+    ];
+    assert_eq!(found(&passes, "js"), 0);
 }
 
 #[test]
@@ -267,4 +316,41 @@ steps:
         "{}",
         ran.stderr
     );
+}
+
+/// Types at a terminal: starts a command that asks for a secret, and interrupts it.
+const TYPES: &str = r#"
+outputs: {code: '{{ state.code }}'}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: start}]
+  start:
+    action: {tool: send_input, params: {input_text: "$FLOW run fails.yaml; echo ended-$?\n"}}
+    transitions: [{condition: success, next_state: asked}]
+  asked:
+    action: {tool: await_output, params: {pattern: "secret `token`: ", timeout: 60}}
+    transitions: [{condition: success, next_state: interrupt}]
+  interrupt:
+    action: {tool: send_input, params: {input_text: "half a secret\u0003"}}
+    transitions: [{condition: success, next_state: ended}]
+  ended:
+    action: {tool: await_output, params: {pattern: "ended-[0-9]+", timeout: 60}}
+    transitions: [{condition: success, next_state: keep}]
+  keep:
+    action: {type: set_state, updates: {code: '{match_text}'}}
+    transitions: [{condition: success, next_state: close}]
+  close:
+    action: {tool: exit_terminal}
+"#;
+
+#[test]
+fn a_question_for_a_secret_can_be_interrupted() {
+    let place = Place::with(&[("fails.yaml", FAILS), ("types.yaml", TYPES)]);
+    let mut command = place.command(&["run", "types.yaml"]);
+    command.env("FLOW", env!("CARGO_BIN_EXE_flow"));
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json(), json!({"code": "ended-130"}));
 }

@@ -50,6 +50,11 @@ fn the_workflow_tools_do_what_they_say_in_every_way_of_connecting() {
 }
 
 #[test]
+fn every_tool_is_called_once_well_and_once_badly() {
+    cases("tools");
+}
+
+#[test]
 fn the_server_begins_is_reached_and_ends_cleanly() {
     cases("transports");
 }
@@ -57,6 +62,11 @@ fn the_server_begins_is_reached_and_ends_cleanly() {
 #[test]
 fn the_terminal_tools_do_what_they_say_in_every_way_of_connecting() {
     cases("terminals");
+}
+
+#[test]
+fn workflows_call_tools_over_https_with_the_authorities_that_are_trusted() {
+    cases("https");
 }
 
 #[test]

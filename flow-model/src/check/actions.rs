@@ -155,9 +155,31 @@ impl<'d> Checker<'d> {
 
     fn action(&mut self, step: &'d Step<'d>, dialect: Dialect, delegated: bool) {
         match &step.act {
-            Act::FanOut { task, items, .. } => {
+            Act::FanOut {
+                task,
+                items,
+                prompt,
+                ..
+            } => {
                 self.task(task);
                 self.bound_items(task, items, dialect);
+                if let Some(prompt) = prompt {
+                    self.blank(
+                        prompt,
+                        "prompt",
+                        "drop it, and the sub-agents get the usual one",
+                    );
+                }
+            }
+            Act::Shell { command, .. } => {
+                self.blank(command, "command", "write what the shell is to run");
+            }
+            Act::Delegate { instructions, .. } => {
+                self.blank(
+                    instructions,
+                    "instructions",
+                    "write what the agent is to do",
+                );
             }
             Act::While {
                 max_iterations: None,
@@ -172,10 +194,12 @@ impl<'d> Checker<'d> {
             ),
             Act::Prompt {
                 kind,
+                message,
                 options,
                 validation,
                 ..
             } => {
+                self.blank(message, "message", "write what the person is to read");
                 self.prompt(step, *kind, *options);
                 self.validation(validation, Type::String);
                 if delegated {
@@ -205,9 +229,7 @@ impl<'d> Checker<'d> {
             | Act::Goto { .. }
             | Act::Return { .. }
             | Act::SetState
-            | Act::Shell { .. }
-            | Act::Wait { .. }
-            | Act::Delegate { .. } => {}
+            | Act::Wait { .. } => {}
         }
         let resultless = matches!(
             step.act,
@@ -228,6 +250,18 @@ impl<'d> Checker<'d> {
         }
         for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
             self.patterns(&transition.condition);
+        }
+    }
+
+    /// A text that says nothing, where something has to be said.
+    fn blank(&mut self, tree: &'d Tree, key: &str, help: &str) {
+        if tree.as_str().is_some_and(|text| text.trim().is_empty()) {
+            self.report(
+                Diagnostic::new(Code::OutOfLimits, self.line(tree.span))
+                    .message(format!("`{key}` is empty"))
+                    .label("nothing is written here")
+                    .help(help),
+            );
         }
     }
 
@@ -431,9 +465,12 @@ impl<'d> Checker<'d> {
                 .message(format!("`{}` has no {noun} `{name}`", owner.value))
                 .label(format!("unknown {noun}"))
                 .suggest(name, names),
-            ArgumentFault::Misfit(name, span, reason) => Diagnostic::new(code, self.line(*span))
-                .message(format!("{noun} `{name}` of `{}` {reason}", owner.value))
-                .label(reason.clone()),
+            ArgumentFault::Misfit(fault, span) => {
+                let (path, said) = (&fault.path, fault.predicate());
+                Diagnostic::new(code, self.line(*span))
+                    .message(format!("{noun} `{path}` of `{}`{said}", owner.value))
+                    .label(said.trim_start_matches([':', ' ']))
+            }
             ArgumentFault::Missing(name) => Diagnostic::new(code, owner.span)
                 .message(format!("`{}` needs the {noun} `{name}`", owner.value))
                 .label(format!("no `{name}`"))

@@ -7,7 +7,7 @@ use super::expressions::segments;
 use super::scope::spaces;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::Computed;
-use crate::expression::{self, Dialect, Read};
+use crate::expression::{self, Dialect, Read, vocabulary};
 use crate::graph::{Dependency, Tier};
 use crate::lower::Ordered;
 use crate::source::{Span, Tree};
@@ -32,6 +32,7 @@ impl<'d> Checker<'d> {
                 let found = expression::transform(tree.as_str().unwrap_or_default());
                 self.javascript_faults(&found.analysis.faults, tree);
                 self.tier_reads(&found.analysis.reads, tree, computed, &spaces[0]);
+                self.piped(&found.analysis, tree, &spaces[0]);
                 reads = dependencies(&found.analysis.reads, &spaces[0]);
                 self.transform_inputs(&found.analysis.reads, tree);
             } else if let Some(tree) = computed.value {
@@ -61,6 +62,32 @@ impl<'d> Checker<'d> {
             });
         }
         self.order(&fields)
+    }
+
+    /// A filter in a transform, which JavaScript reads as a name for zero.
+    fn piped(
+        &mut self,
+        analysis: &expression::Analysis,
+        tree: &'d Tree,
+        space: &super::scope::Space<'d>,
+    ) {
+        let reads = || analysis.reads.iter().filter(|read| read.path.len() == 1);
+        for name in &analysis.piped {
+            let filter = vocabulary::FILTERS.contains(&name.name.as_str());
+            let read = reads().any(|read| read.range == name.range);
+            if filter && read && !space.fields.contains_key(name.name.as_str()) {
+                let at = self.within(tree, &name.range);
+                self.report(
+                    Diagnostic::new(Code::UnknownFilter, at)
+                        .message(format!(
+                            "`{}` is a filter, and a transform is JavaScript alone",
+                            name.name
+                        ))
+                        .label("no filter works here")
+                        .help("write JavaScript, or use `value:` with `{{ … }}`"),
+                );
+            }
+        }
     }
 
     /// Inputs that a transform reads.

@@ -7,6 +7,7 @@ mod actions;
 mod computed;
 mod expressions;
 mod flow;
+mod patterns;
 mod scope;
 mod states;
 mod unused;
@@ -56,7 +57,7 @@ pub(crate) fn check<'d>(
         loader,
         uses: Uses::default(),
         findings: Vec::new(),
-        regex_budget: values::REGEX_BUDGET,
+        regex_budget: patterns::REGEX_BUDGET,
         places: RefCell::new(None),
     };
     checker.declarations();

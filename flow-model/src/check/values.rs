@@ -1,29 +1,36 @@
 //! Literals against declarations, and rules against types.
 
-use regex_syntax::hir::{Class, Hir, HirKind};
-
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Field, Validation};
 use crate::expression::{self, Dialect, Form as TextForm};
-use crate::graph::{self, Type};
+use crate::graph::Type;
 use crate::lower;
 use crate::source::{Span, Tree, Value};
 use crate::structure::number;
 use crate::suggest;
+use crate::value::{self, FaultKind, InputFault, word};
 
 impl<'d> Checker<'d> {
     /// Typed fields: their defaults and rules.
     pub(super) fn fields(&mut self, fields: &'d [Field<'d>]) {
         for field in fields {
             self.validation(&field.validation, field.ty);
-            if let Some(default) = field.default
-                && let Some((reason, at)) = misfit(default, field)
-            {
+            let Some(default) = field.default else {
+                continue;
+            };
+            for (fault, at) in misfits(default, field) {
+                let (path, said) = (&fault.path, fault.predicate());
+                let message = match fault.kind {
+                    FaultKind::Unknown => format!("the default has `{path}`, which{said}"),
+                    FaultKind::Missing | FaultKind::WrongType | FaultKind::Invalid => {
+                        format!("the default of `{path}`{said}")
+                    }
+                };
                 self.report(
                     Diagnostic::new(Code::BadLiteral, self.line(at))
-                        .message(format!("the default of `{}` {reason}", field.name.value))
-                        .label(reason.clone())
+                        .message(message)
+                        .label(said.trim_start_matches([':', ' ']))
                         .related(field.ty_span, format!("declared as {}", word(field.ty))),
                 );
             }
@@ -81,24 +88,6 @@ impl<'d> Checker<'d> {
         self.fields(&validation.properties);
     }
 
-    /// A regular expression that compiles.
-    pub(super) fn regex(&mut self, tree: &'d Tree) {
-        let Some(pattern) = tree.as_str() else {
-            return;
-        };
-        if let Some((message, range)) = regex_fault(pattern, &mut self.regex_budget) {
-            let at = self.within(tree, &range);
-            self.report(
-                Diagnostic::new(Code::BadRegex, at)
-                    .message(format!(
-                        "the regular expression does not compile: {message}"
-                    ))
-                    .label(message)
-                    .help("the syntax is that of Rust's `regex`; `\\` before a sign makes it text"),
-            );
-        }
-    }
-
     /// A literal that is written to something with a declared type.
     pub(super) fn literal_fits(&mut self, tree: &'d Tree, ty: Type, dialect: Dialect, name: &str) {
         if is_literal(tree, dialect) && tree.value != Value::Null && !has_type(tree, ty) {
@@ -115,76 +104,6 @@ impl<'d> Checker<'d> {
     }
 }
 
-/// What is wrong with a regular expression, and where in it.
-///
-/// Compiling a large one takes long, so that all of them together have a budget.
-fn regex_fault(pattern: &str, budget: &mut usize) -> Option<(String, std::ops::Range<usize>)> {
-    if pattern.len() > LONGEST_REGEX {
-        return Some(("it is longer than 16 KiB".to_owned(), 0..pattern.len()));
-    }
-    match regex_syntax::Parser::new().parse(pattern) {
-        Err(regex_syntax::Error::Parse(error)) => {
-            let span = error.span();
-            Some((error.kind().to_string(), span.start.offset..span.end.offset))
-        }
-        Err(regex_syntax::Error::Translate(error)) => {
-            let span = error.span();
-            Some((error.kind().to_string(), span.start.offset..span.end.offset))
-        }
-        Err(_) => Some(("it is not valid".to_owned(), 0..pattern.len())),
-        // What parses can only be too large, and compiling it takes far longer than parsing.
-        Ok(hir) if weight(&hir) <= LIGHT => None,
-        Ok(hir) => {
-            // One that cannot be compiled is given up as soon as that shows.
-            let cost = weight(&hir).min(HEAVIEST_REGEX);
-            let message = if cost > *budget {
-                "it is too large, together with the ones before it"
-            } else if regex::Regex::new(pattern).is_err() {
-                "it is too large"
-            } else {
-                *budget -= cost;
-                return None;
-            };
-            *budget = budget.saturating_sub(cost);
-            Some((message.to_owned(), 0..pattern.len()))
-        }
-    }
-}
-
-/// What the regular expressions of a definition may weigh that are not light.
-pub(super) const REGEX_BUDGET: usize = 50_000_000;
-/// Nothing heavier is compiled to its end.
-const HEAVIEST_REGEX: usize = 4_000_000;
-
-/// Every two bytes of a pattern may stand for a class with hundreds of ranges.
-const LONGEST_REGEX: usize = 16 * 1024;
-/// So many states have less than half of the bytes that a compiled expression may have.
-const LIGHT: usize = 50_000;
-
-/// No fewer than the states that a regular expression compiles to.
-fn weight(hir: &Hir) -> usize {
-    // A range of characters is up to seven sequences of up to four ranges of bytes.
-    const RANGE: usize = 28;
-    let sum = |parts: &[Hir]| {
-        let weights = parts.iter().map(weight);
-        weights.fold(1, usize::saturating_add)
-    };
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => 1,
-        HirKind::Literal(literal) => literal.0.len(),
-        HirKind::Class(Class::Unicode(class)) if class.is_ascii() => 1,
-        HirKind::Class(Class::Unicode(class)) => class.ranges().len() * RANGE,
-        HirKind::Class(Class::Bytes(_)) => 1,
-        HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min).saturating_add(1);
-            let inner = weight(&repetition.sub).saturating_add(1);
-            inner.saturating_mul(times as usize)
-        }
-        HirKind::Capture(capture) => weight(&capture.sub).saturating_add(2),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
-    }
-}
-
 /// Whether a value holds no template.
 pub(super) fn is_literal(tree: &Tree, dialect: Dialect) -> bool {
     match &tree.value {
@@ -197,117 +116,53 @@ pub(super) fn is_literal(tree: &Tree, dialect: Dialect) -> bool {
     }
 }
 
-pub(super) fn has_type(tree: &Tree, ty: Type) -> bool {
-    match ty {
-        Type::Any => true,
-        Type::String => matches!(tree.value, Value::Str(_)),
-        Type::Number => matches!(tree.value, Value::Int(_) | Value::Float(_)),
-        Type::Integer => match tree.value {
-            Value::Int(_) => true,
-            Value::Float(value) => value.fract() == 0.0,
-            _ => false,
-        },
-        Type::Boolean => matches!(tree.value, Value::Bool(_)),
-        Type::Array => matches!(tree.value, Value::List(_)),
-        Type::Object => matches!(tree.value, Value::Map(_)),
-    }
-}
-
-/// Why a literal does not fit a field, as the end of a sentence, and where.
-pub(super) fn misfit(tree: &Tree, field: &Field<'_>) -> Option<(String, Span)> {
-    if tree.value == Value::Null {
-        return None;
-    }
-    if !has_type(tree, field.ty) {
-        let reason = format!("is {}, not {}", tree.noun(), word(field.ty));
-        return Some((reason, tree.span));
-    }
-    let rules = lower::validation(&field.validation);
-    breaks(tree, &rules, &field.validation)
-}
-
-fn breaks(
-    tree: &Tree,
-    rules: &graph::Validation,
-    written: &Validation<'_>,
-) -> Option<(String, Span)> {
-    let here = |reason: String| Some((reason, tree.span));
-    if !rules.one_of.is_empty() && !rules.one_of.contains(&lower::literal(tree)) {
-        let allowed = written.rules.iter().find(|(rule, ..)| *rule == "enum");
-        let allowed = allowed.and_then(|(_, _, tree)| tree.items());
-        let values: Vec<String> = allowed
-            .unwrap_or_default()
-            .iter()
-            .map(|value| match value.as_str() {
-                Some(text) => format!("`{text}`"),
-                None => format!("`{}`", value.to_json()),
-            })
-            .collect();
-        return here(format!("is not one of {}", values.join(", ")));
-    }
+fn has_type(tree: &Tree, ty: Type) -> bool {
     match &tree.value {
-        Value::Str(scalar) => {
-            let length = scalar.text.chars().count() as u64;
-            let pattern = rules.pattern.as_deref().map(regex::Regex::new);
-            if let Some(least) = rules.min_length.filter(|least| length < *least) {
-                return here(format!("is shorter than `min_length` ({least})"));
-            }
-            if let Some(most) = rules.max_length.filter(|most| length > *most) {
-                return here(format!("is longer than `max_length` ({most})"));
-            }
-            if let Some(Ok(pattern)) = pattern
-                && !pattern.is_match(&scalar.text)
-            {
-                return here(format!("does not match `{pattern}`"));
-            }
-        }
-        Value::Int(_) | Value::Float(_) => {
-            let value = number(tree)?;
-            if let Some(least) = rules.min.filter(|least| value < *least) {
-                return here(format!("is less than `min` ({least})"));
-            }
-            if let Some(most) = rules.max.filter(|most| value > *most) {
-                return here(format!("is greater than `max` ({most})"));
-            }
-        }
-        Value::List(items) => {
-            let length = items.len() as u64;
-            if let Some(least) = rules.min_items.filter(|least| length < *least) {
-                return here(format!("has fewer than `min_items` ({least}) items"));
-            }
-            if let Some(most) = rules.max_items.filter(|most| length > *most) {
-                return here(format!("has more than `max_items` ({most}) items"));
-            }
-            if let Some(ty) = rules.item_type
-                && let Some(item) = items.iter().find(|item| !has_type(item, ty))
-            {
-                let reason = format!("has an item that is {}, not {}", item.noun(), word(ty));
-                return Some((reason, item.span));
-            }
-        }
-        Value::Map(_) => {
-            for key in rules.required_keys.iter() {
-                if tree.get(key).is_none() {
-                    return here(format!("has no `{key}`"));
-                }
-            }
-            for property in &written.properties {
-                let value = tree.get(&property.name.value);
-                match value.and_then(|value| misfit(value, property)) {
-                    Some((reason, at)) => {
-                        let reason = format!("has `{}`, which {reason}", property.name.value);
-                        return Some((reason, at));
-                    }
-                    None if value.is_none() && property.required => {
-                        return here(format!("has no `{}`", property.name.value));
-                    }
-                    None => {}
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
+        Value::List(_) => matches!(ty, Type::Array | Type::Any),
+        Value::Map(_) => matches!(ty, Type::Object | Type::Any),
+        _ => value::has_type(&tree.to_json(), ty),
     }
-    None
+}
+
+/// Why a literal does not fit a field, by the rules that hold for values from outside, and where.
+fn misfits(tree: &Tree, field: &Field<'_>) -> Vec<(InputFault, Span)> {
+    let mut faults = Vec::new();
+    if tree.value != Value::Null {
+        let declared = lower::field(field);
+        value::check(&declared.name, &declared, &tree.to_json(), &mut faults);
+    }
+    let at = |fault: &InputFault| {
+        let below = fault.path.get(field.name.value.len()..);
+        descend(tree, below.unwrap_or_default()).span
+    };
+    let place = |fault| {
+        let span = at(&fault);
+        (fault, span)
+    };
+    faults.into_iter().map(place).collect()
+}
+
+/// The value at a path such as `.server.ports[0]`, as far as it goes.
+fn descend<'t>(tree: &'t Tree, path: &str) -> &'t Tree {
+    let next = match path.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((index, rest)) => {
+            let index = index.parse::<usize>().ok();
+            let item = index.and_then(|index| tree.items()?.get(index));
+            item.map(|item| (item, rest))
+        }
+        None => path.strip_prefix('.').and_then(|path| {
+            // A name may have dots of its own.
+            tree.entries()?.iter().find_map(|entry| {
+                let rest = path.strip_prefix(entry.key.value.as_str())?;
+                let whole = rest.is_empty() || rest.starts_with(['.', '[']);
+                whole.then_some((&entry.value, rest))
+            })
+        }),
+    };
+    match next {
+        Some((tree, rest)) => descend(tree, rest),
+        None => tree,
+    }
 }
 
 /// Rules by the types they apply to.
@@ -344,19 +199,6 @@ fn rules_for(ty: Type) -> String {
     fitting.join(", ")
 }
 
-/// A type with an article.
-pub(super) fn word(ty: Type) -> &'static str {
-    match ty {
-        Type::Any => "any value",
-        Type::String => "a string",
-        Type::Number => "a number",
-        Type::Integer => "an integer",
-        Type::Boolean => "a boolean",
-        Type::Array => "an array",
-        Type::Object => "an object",
-    }
-}
-
 /// Faults of literal arguments against declared fields: `(name, place, fault)`.
 pub(super) fn arguments<'a>(
     given: impl Iterator<Item = (&'a str, Span, &'a Tree)>,
@@ -375,9 +217,8 @@ pub(super) fn arguments<'a>(
                 faults.push(ArgumentFault::Unknown(name.to_owned(), span));
             }
             Some(field) if is_literal(tree, dialect) => {
-                if let Some((reason, at)) = misfit(tree, field) {
-                    faults.push(ArgumentFault::Misfit(name.to_owned(), at, reason));
-                }
+                let found = misfits(tree, field).into_iter();
+                faults.extend(found.map(|(fault, at)| ArgumentFault::Misfit(fault, at)));
             }
             Some(_) => {}
         }
@@ -396,45 +237,7 @@ pub(super) enum ArgumentFault {
     /// Not declared.
     Unknown(String, Span),
     /// Does not fit.
-    Misfit(String, Span, String),
+    Misfit(InputFault, Span),
     /// Must be given.
     Missing(String),
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        reason = "a test that cannot be set up has failed"
-    )]
-    use super::*;
-
-    #[test]
-    fn a_regular_expression_that_is_light_compiles() {
-        let weight_of = |pattern: &str| weight(&regex_syntax::parse(pattern).unwrap());
-        for part in ["\\d", "\\w", "\\W", "\\pL", "(?i)\\pL", "[^é]", "[α-ω]"] {
-            let times = LIGHT / (weight_of(&format!("({part})")) + 1) - 1;
-            let pattern = format!("({part}){{{times}}}");
-            assert!(weight_of(&pattern) <= LIGHT, "{pattern}");
-            assert!(regex::Regex::new(&pattern).is_ok(), "{pattern}");
-        }
-    }
-
-    #[test]
-    fn a_regular_expression_that_is_too_large_is_refused() {
-        let fault = |pattern: &str| regex_fault(pattern, &mut { REGEX_BUDGET });
-        assert!(fault("((a{100}){100}){100}").is_some());
-        assert!(fault(&"a".repeat(LONGEST_REGEX + 1)).is_some());
-        assert_eq!(fault("^[\\w-]{1,64}$"), None);
-    }
-
-    #[test]
-    fn regular_expressions_are_bounded_in_sum() {
-        let mut budget = 3 * weight(&regex_syntax::parse("\\w{64}").unwrap());
-        let faults = (0..5).map(|_| regex_fault("\\w{64}", &mut budget).is_some());
-        assert_eq!(
-            faults.collect::<Vec<_>>(),
-            [false, false, false, true, true]
-        );
-    }
 }

@@ -2,11 +2,15 @@
 
 mod render;
 mod table;
+mod visible;
+
+use std::borrow::Cow;
 
 use crate::source::{FileId, Position, Source, Span};
 
 pub use render::{Style, github, json, text};
 pub use table::{Code, Family};
+pub use visible::visible;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +68,7 @@ impl Diagnostic {
             line,
         } = clash;
         let span = sources.find(second, line);
-        Diagnostic::new(Code::NameClash, span)
+        let mut finding = Diagnostic::new(Code::NameClash, span)
             .message(match first {
                 Some(first) => {
                     format!("the {noun}s `{first}` and `{second}` are both `{identifier}` in Rust")
@@ -74,7 +78,9 @@ impl Diagnostic {
                 }
             })
             .label(format!("also `{identifier}`"))
-            .help("give it another name")
+            .help("give it another name");
+        finding.complete();
+        finding
     }
 
     pub(crate) fn new(code: Code, span: Span) -> Self {
@@ -119,13 +125,21 @@ impl Diagnostic {
         self
     }
 
-    /// Says what the rule says where the finding itself says nothing.
+    /// Says what the rule says where the finding itself says nothing, and shows what is hidden in
+    /// the names it quotes.
     pub(crate) fn complete(&mut self) {
         if self.label.is_empty() {
             self.label = self.code.label().to_owned();
         }
         if self.help.is_none() {
             self.help = Some(self.code.way_out().to_owned());
+        }
+        let related = self.related.iter_mut().map(|(_, label)| label);
+        let own = [&mut self.message, &mut self.label];
+        for said in own.into_iter().chain(&mut self.help).chain(related) {
+            if let Cow::Owned(shown) = visible(said) {
+                *said = shown;
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::{Diagnostic, Severity, Sources};
+use super::{Diagnostic, Severity, Sources, visible};
 use crate::source::{Origin, Source, Span};
 
 /// How findings are written as text.
@@ -56,8 +56,10 @@ pub fn text(finding: &Diagnostic, sources: &Sources, style: Style) -> String {
     let names: Vec<String> = by_file
         .iter()
         .map(|(source, _)| match source.origin() {
-            Origin::Text => source.name().to_owned(),
-            Origin::Value => format!("{} at {}", source.name(), finding.path),
+            Origin::Text => visible(source.name()).into_owned(),
+            Origin::Value => {
+                visible(&format!("{} at {}", source.name(), finding.path)).into_owned()
+            }
         })
         .collect();
     for ((source, places), name) in by_file.into_iter().zip(&names) {
@@ -153,7 +155,7 @@ pub fn github(finding: &Diagnostic, sources: &Sources) -> String {
     format!(
         "::{} file={},line={},endLine={},col={},endColumn={},title={}::{}",
         finding.severity.word(),
-        property(file),
+        property(&visible(file)),
         start.line,
         end.line,
         start.column,

@@ -191,7 +191,8 @@ impl std::fmt::Display for Code {
 
 codes! {
     /// The text is neither YAML 1.2 nor JSON. YAML indents with spaces only, and a value that
-    /// starts with `{`, `[`, `*`, `&`, `!`, `|`, `>`, `%`, `@` or a back-quote needs quotes.
+    /// starts with `{`, `[`, `*`, `&`, `!`, `|`, `>`, `%`, `@` or a back-quote needs quotes. JSON has
+    /// no comments.
     Syntax = "F001", Form, "the text is not YAML",
         "steps:\n  - type: shell\n    command: {{ inputs.what }}\n" => "steps:\n  - type: shell\n    command: \"{{ inputs.what }}\"\n";
     /// A definition is text in UTF-8.
@@ -218,7 +219,8 @@ codes! {
     /// The value is not one of the words that the key takes.
     NotAWord = "F009", Form, "a word that is not one of those allowed",
         "steps:\n  - type: prompt\n    message: Go on?\n    kind: confrm\n" => "steps:\n  - type: prompt\n    message: Go on?\n    kind: confirm\n";
-    /// A number, a length or a count is outside its limits.
+    /// A number, a length or a count is outside its limits. A command, a message and instructions
+    /// have at least one letter.
     OutOfLimits = "F010", Form, "a value outside its limits",
         "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    timeout: 1000\n" => "initial_state: a\nstates:\n  a:\n    action: {tool: list_terminal_sessions}\n    timeout: 300\n";
     /// A name has characters that names of its kind may not have.
@@ -314,6 +316,11 @@ codes! {
     /// `state.` before them where the tier matters.
     BadPath = "F056", Data, "a malformed state path",
         "steps:\n  - type: shell\n    command: make\n    output_to: \"a..b\"\n" => "steps:\n  - type: shell\n    command: make\n    output_to: a.b\n";
+    /// An expression has something that stands for a secret, and never its value: it can pass the
+    /// secret on, join it to other text and ask whether there is one. Comparing it, measuring it or
+    /// sending it through a filter would work on what stands for it.
+    SecretExamined = "F057", Data, "a secret that an expression looks at",
+        "inputs: {token: {type: string, secret: true}}\nsteps:\n  - type: shell\n    when: \"{{ inputs.token == 'x' }}\"\n    command: login {{ inputs.token }}\n" => "inputs: {token: {type: string, secret: true}}\nsteps:\n  - type: shell\n    when: \"{{ inputs.token is defined }}\"\n    command: login {{ inputs.token }}\n";
 
     /// A default or a literal has another type than declared, or breaks the declared validation.
     BadLiteral = "F060", Value, "a value that does not fit its declaration",

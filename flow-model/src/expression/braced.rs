@@ -46,6 +46,49 @@ pub fn unbrace(text: &str) -> Cow<'_, str> {
     Cow::Owned(rewritten)
 }
 
+/// Takes [`unbrace`] back, for people: `{{ variable("name") }}` and a sole `variable("name")` were
+/// written as `{name}`.
+///
+/// ```
+/// use flow_model::expression::rebrace;
+/// assert_eq!(rebrace(r#"kill {{ variable("pid") }}"#), "kill {pid}");
+/// assert_eq!(rebrace(r#"variable("pid")"#), "{pid}");
+/// ```
+pub fn rebrace(source: &str) -> Cow<'_, str> {
+    const OPEN: &str = "{{ variable(\"";
+    const CLOSE: &str = "\") }}";
+    let named = |text: &str| {
+        let part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !text.is_empty() && text.bytes().all(part)
+    };
+    let sole = source.strip_prefix("variable(\"");
+    if let Some(name) = sole.and_then(|rest| rest.strip_suffix("\")"))
+        && named(name)
+    {
+        return Cow::Owned(format!("{{{name}}}"));
+    }
+    if !source.contains(OPEN) {
+        return Cow::Borrowed(source);
+    }
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        out.push_str(before);
+        match after.split_once(CLOSE) {
+            Some((name, after)) if named(name) => {
+                out.extend(["{", name, "}"]);
+                rest = after;
+            }
+            _ => {
+                out.push_str(OPEN);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
 fn names<'a>(text: &'a str, range: Range<usize>, found: &mut Vec<(Range<usize>, &'a str)>) {
     let bytes = text.as_bytes();
     let mut at = range.start;

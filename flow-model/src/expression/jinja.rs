@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use minijinja::machinery::ast::{self, Expr, Stmt};
+use minijinja::machinery::ast::{self, BinOpKind, Expr, Stmt};
 use minijinja::machinery::{Span, parse, parse_expr, tokenize};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Error, ErrorKind};
@@ -461,10 +461,12 @@ impl<'a> Walk<'a> {
 
     fn expr(&mut self, expr: &Expr<'a>) {
         match expr {
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, false),
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => {
+                self.path(expr, Manner::default());
+            }
             Expr::Const(_) => {}
             Expr::Slice(slice) => {
-                self.expr(&slice.expr);
+                self.examined(&slice.expr);
                 self.exprs(
                     [&slice.start, &slice.stop, &slice.step]
                         .into_iter()
@@ -472,10 +474,19 @@ impl<'a> Walk<'a> {
                 );
             }
             Expr::UnaryOp(unary) => self.expr(&unary.expr),
-            Expr::BinOp(binary) => self.exprs([&binary.left, &binary.right]),
+            Expr::BinOp(binary) => {
+                let operands = [&binary.left, &binary.right];
+                match binary.op {
+                    BinOpKind::ScAnd | BinOpKind::ScOr | BinOpKind::Add | BinOpKind::Concat => {
+                        self.exprs(operands);
+                    }
+                    _ => self.compared(&operands),
+                }
+            }
             Expr::Compare(compare) => {
-                self.expr(&compare.expr);
-                self.exprs(compare.ops.iter().map(|op| &op.expr));
+                let others = compare.ops.iter().map(|op| &op.expr);
+                let operands: Vec<_> = [&compare.expr].into_iter().chain(others).collect();
+                self.compared(&operands);
             }
             Expr::IfExpr(choice) => {
                 self.exprs([&choice.true_expr, &choice.test_expr]);
@@ -505,17 +516,41 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks an operand whose being undefined is handled.
-    fn operand(&mut self, expr: &Expr<'a>, optional: bool) {
+    /// Walks an operand that is read in a certain manner.
+    fn operand(&mut self, expr: &Expr<'a>, manner: Manner) {
         match expr {
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, optional),
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, manner),
             other => self.expr(other),
         }
     }
 
+    /// Walks what is compared or counted. Whether there is a value can be asked of any.
+    fn compared(&mut self, operands: &[&Expr<'a>]) {
+        let asks = operands.iter().any(|operand| is_nothing(operand));
+        for operand in operands {
+            match asks {
+                true => self.expr(operand),
+                false => self.examined(operand),
+            }
+        }
+    }
+
+    /// Walks an operand that is compared, measured or changed.
+    fn examined(&mut self, expr: &Expr<'a>) {
+        let manner = Manner {
+            examined: true,
+            ..Manner::default()
+        };
+        self.operand(expr, manner);
+    }
+
     fn filter(&mut self, filter: &ast::Filter<'a>, span: Span) {
         if let Some(operand) = &filter.expr {
-            self.operand(operand, matches!(filter.name, "default" | "d"));
+            let manner = Manner {
+                optional: matches!(filter.name, "default" | "d"),
+                examined: !vocabulary::PASSING.contains(&filter.name),
+            };
+            self.operand(operand, manner);
         }
         let start = span.start_offset;
         let range = self.range(start, start + filter.name.len() as u32);
@@ -534,17 +569,32 @@ impl<'a> Walk<'a> {
         if let Some(ast::CallArg::Pos(Expr::Const(name))) = filter.args.get(named) {
             self.name_in_string(filter.name == "map", &name.value, name.span());
         }
+        let pattern = match filter.args.first() {
+            _ if vocabulary::takes_pattern(filter.name) => filter.args.first(),
+            Some(ast::CallArg::Pos(Expr::Const(name)))
+                if filter.name == "map"
+                    && name.value.as_str().is_some_and(vocabulary::takes_pattern) =>
+            {
+                filter.args.get(1)
+            }
+            _ => None,
+        };
+        if let Some(ast::CallArg::Pos(Expr::Const(pattern))) = pattern
+            && let Some(text) = pattern.value.as_str()
+        {
+            let span = pattern.span();
+            let range = self.range(span.start_offset, span.end_offset);
+            let pattern = Named::within(text, self.text, range);
+            self.analysis.patterns.push(pattern);
+        }
         self.args(&filter.args);
     }
 
     /// Checks the filter or test that `map`, `select` and their kin are told to apply.
     fn name_in_string(&mut self, filter: bool, value: &minijinja::Value, span: Span) {
         let Some(name) = value.as_str() else { return };
-        let mut range = self.range(span.start_offset, span.end_offset);
-        let written = &self.text[range.clone()];
-        if let Some(at) = written.find(name) {
-            range = range.start + at..range.start + at + name.len();
-        }
+        let range = self.range(span.start_offset, span.end_offset);
+        let range = Named::within(name, self.text, range).range;
         if filter && !vocabulary::FILTERS.contains(&name) {
             self.analysis.unknown_filter(name, range);
         } else if !filter && !vocabulary::TESTS.contains(&name) {
@@ -553,7 +603,12 @@ impl<'a> Walk<'a> {
     }
 
     fn test(&mut self, test: &ast::Test<'a>, span: Span) {
-        self.operand(&test.expr, matches!(test.name, "defined" | "undefined"));
+        let asks = matches!(test.name, "defined" | "undefined");
+        let manner = Manner {
+            optional: asks,
+            examined: !asks && test.name != "none",
+        };
+        self.operand(&test.expr, manner);
         if !vocabulary::TESTS.contains(&test.name) {
             let start = span.start_offset;
             let range = self.range(start, start + test.name.len() as u32);
@@ -579,14 +634,14 @@ impl<'a> Walk<'a> {
                 });
             }
             // What is called on a value is a method, not a field of it.
-            Expr::GetAttr(method) => self.expr(&method.expr),
+            Expr::GetAttr(method) => self.examined(&method.expr),
             other => self.expr(other),
         }
         self.args(&call.args);
     }
 
     /// Walks a chain of `.name` and `[key]`, and records what it reads.
-    fn path(&mut self, expr: &Expr<'a>, optional: bool) {
+    fn path(&mut self, expr: &Expr<'a>, manner: Manner) {
         let mut keys = Vec::new();
         let mut root = expr;
         loop {
@@ -624,7 +679,8 @@ impl<'a> Walk<'a> {
                 self.analysis.reads.push(Read {
                     path,
                     dynamic,
-                    optional,
+                    optional: manner.optional,
+                    examined: manner.examined,
                     range,
                 });
             }
@@ -637,6 +693,25 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// Whether an expression is what stands for no value, or an empty text.
+fn is_nothing(expr: &Expr<'_>) -> bool {
+    match expr {
+        Expr::Const(constant) => {
+            constant.value.is_none() || constant.value.as_str().is_some_and(str::is_empty)
+        }
+        _ => false,
+    }
+}
+
+/// How a value is read.
+#[derive(Clone, Copy, Default)]
+struct Manner {
+    /// Its being undefined is handled.
+    optional: bool,
+    /// It is compared, measured or changed.
+    examined: bool,
 }
 
 /// A key that is known from the text.

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use braced::{braced, unbrace};
+pub use braced::{braced, rebrace, unbrace};
 pub use jinja::syntax;
 pub use js::{FilterCall, Pipeline, pipeline, transform};
 pub use pieces::{Piece, Tag, pieces};
@@ -82,6 +82,11 @@ pub struct Analysis {
     pub filters: Vec<Named>,
     /// The interpolations of a template; none for a bare expression.
     pub interpolations: Vec<Interpolation>,
+    /// Regular expressions that are written out as the argument of a filter.
+    pub patterns: Vec<Named>,
+    /// In JavaScript, names after the last `|`: filters that do not exist, unless they are
+    /// variables.
+    pub piped: Vec<Named>,
 }
 
 /// A value that an expression takes from outside.
@@ -93,6 +98,8 @@ pub struct Read {
     pub dynamic: bool,
     /// The expression handles an undefined value here.
     pub optional: bool,
+    /// The value is compared, measured or changed, and not just passed on or asked for.
+    pub examined: bool,
     /// Where the path is written.
     pub range: Range<usize>,
 }
@@ -104,6 +111,20 @@ pub struct Named {
     pub name: String,
     /// Where it is written.
     pub range: Range<usize>,
+}
+
+impl Named {
+    /// A text that is written as a literal in `range`: where it stands as it is, else the literal.
+    fn within(name: &str, text: &str, range: Range<usize>) -> Self {
+        let at = text.get(range.clone()).and_then(|text| text.find(name));
+        Named {
+            name: name.to_owned(),
+            range: match at {
+                Some(at) => range.start + at..range.start + at + name.len(),
+                None => range,
+            },
+        }
+    }
 }
 
 /// One `{{ … }}` of a template.
@@ -223,6 +244,8 @@ impl Analysis {
             }));
         self.calls.extend(other.calls.into_iter().map(named));
         self.filters.extend(other.filters.into_iter().map(named));
+        self.patterns.extend(other.patterns.into_iter().map(named));
+        self.piped.extend(other.piped.into_iter().map(named));
     }
 
     /// The same findings in a text of `length` bytes that starts `by` bytes later.
@@ -230,7 +253,9 @@ impl Analysis {
         let ranges = (self.reads.iter_mut().map(|read| &mut read.range))
             .chain(self.faults.iter_mut().map(|fault| &mut fault.range))
             .chain(self.calls.iter_mut().map(|call| &mut call.range))
-            .chain(self.filters.iter_mut().map(|filter| &mut filter.range));
+            .chain(self.filters.iter_mut().map(|filter| &mut filter.range))
+            .chain(self.patterns.iter_mut().map(|pattern| &mut pattern.range))
+            .chain(self.piped.iter_mut().map(|name| &mut name.range));
         for range in ranges {
             let back = |offset: usize| offset.saturating_sub(by).min(length);
             *range = back(range.start)..back(range.end);

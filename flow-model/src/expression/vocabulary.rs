@@ -14,6 +14,9 @@ pub const FILTERS: &[&str] = &[
     "string", "strip", "sum", "title", "tojson", "trim", "unique", "unquoted", "upper", "zip",
 ];
 
+/// Filters that pass a text on as it is, or say what stands where there is none.
+pub(super) const PASSING: &[&str] = &["d", "default", "safe", "sh", "string", "tojson", "unquoted"];
+
 /// Tests, usable after `is` in Jinja and by name in `select` and its kin.
 #[rustfmt::skip]
 pub const TESTS: &[&str] = &[
@@ -32,6 +35,12 @@ pub const FUNCTIONS: &[&str] =
 /// Functions of the JavaScript dialect beside the language's own.
 #[rustfmt::skip]
 pub const JS_FUNCTIONS: &[&str] = &["now", "uuid", "variable"];
+
+/// Whether the first argument of a filter is a regular expression.
+#[must_use]
+pub fn takes_pattern(filter: &str) -> bool {
+    matches!(filter, "regex_findall" | "regex_replace" | "regex_search")
+}
 
 /// Names the JavaScript language itself defines.
 #[rustfmt::skip]

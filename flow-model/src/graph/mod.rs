@@ -836,6 +836,22 @@ pub enum Type {
     Object,
 }
 
+impl Type {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Type::Any => "any",
+            Type::String => "string",
+            Type::Number => "number",
+            Type::Integer => "integer",
+            Type::Boolean => "boolean",
+            Type::Array => "array",
+            Type::Object => "object",
+        }
+    }
+}
+
 /// A typed, named value: an input, a parameter, a property.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Field {

@@ -2,12 +2,8 @@
 
 use super::{Body, Outcome, Target};
 
-/// Outcomes that have a column; [`Outcome::Edge`] is looked up in its node.
-const COLUMNS: usize = 8;
-/// No edge holds.
-const NONE: u16 = u16::MAX;
-/// The edge leads to the end.
-const COMPLETE: u16 = u16::MAX - 1;
+/// One for each outcome; [`Outcome::Edge`] is looked up in its node, and its column is empty.
+const COLUMNS: usize = ALL.len() + 1;
 
 /// The edges of a body that depend on the outcome alone, so that a transition is one look-up by two
 /// numbers.
@@ -20,10 +16,11 @@ const COMPLETE: u16 = u16::MAX - 1;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    targets: Box<[u16]>,
+    /// By outcome, then by node: which column it is does not wait for the node.
+    columns: [Box<[Option<Target>]>; COLUMNS],
 }
 
-const ALL: [Outcome; COLUMNS] = [
+const ALL: [Outcome; 8] = [
     Outcome::Success,
     Outcome::Failure,
     Outcome::Timeout,
@@ -34,8 +31,9 @@ const ALL: [Outcome; COLUMNS] = [
     Outcome::Done,
 ];
 
-const fn column(outcome: Outcome) -> Option<usize> {
-    Some(match outcome {
+/// In the order of the variants, which makes it a number to read and nothing to decide.
+const fn column(outcome: Outcome) -> usize {
+    match outcome {
         Outcome::Success => 0,
         Outcome::Failure => 1,
         Outcome::Timeout => 2,
@@ -44,24 +42,23 @@ const fn column(outcome: Outcome) -> Option<usize> {
         Outcome::Else => 5,
         Outcome::Body => 6,
         Outcome::Done => 7,
-        Outcome::Edge(_) => return None,
-    })
+        Outcome::Edge(_) => 8,
+    }
 }
 
 impl Table {
     /// The table of a body.
     #[must_use]
     pub fn of(body: &Body) -> Self {
-        let rows = body.nodes.iter().flat_map(|node| {
-            ALL.map(|outcome| match node.next(outcome) {
-                None => NONE,
-                Some(Target::Complete) => COMPLETE,
-                Some(Target::Node(to)) => to,
-            })
-        });
-        Table {
-            targets: rows.collect(),
+        let mut table = Table::default();
+        for outcome in ALL {
+            let targets = || body.nodes.iter().map(|node| node.next(outcome));
+            // Nothing is kept for an outcome that leads nowhere.
+            if targets().any(|target| target.is_some()) {
+                table.columns[column(outcome)] = targets().collect();
+            }
         }
+        table
     }
 
     /// Where an outcome of a node leads, as [`super::Node::next`] says; nowhere for
@@ -69,12 +66,8 @@ impl Table {
     #[must_use]
     #[inline]
     pub fn next(&self, node: u16, outcome: Outcome) -> Option<Target> {
-        let column = column(outcome)?;
-        match *self.targets.get(usize::from(node) * COLUMNS + column)? {
-            NONE => None,
-            COMPLETE => Some(Target::Complete),
-            to => Some(Target::Node(to)),
-        }
+        let column = &self.columns[column(outcome)];
+        *column.get(usize::from(node))?
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::expression::rebrace;
 use crate::graph::{
     CallTarget, Condition, Graph, Guard, Kind, Literal, Node, OnChildError, Operation, Runner,
     StatePath, Template, Tier, ToolRef, Write,
@@ -482,7 +483,7 @@ fn template(out: &mut String, value: &Template, depth: usize) {
     match value {
         Template::Literal(value) => literal(out, value, depth),
         Template::Expression(expression) | Template::Text(expression) => {
-            out.push_str(&expression.source);
+            out.push_str(&rebrace(&expression.source));
         }
         Template::List(items) => {
             out.push('[');
@@ -619,5 +620,15 @@ mod tests {
             excerpt(&graph, &graph.body.nodes[4]).as_deref(),
             Some("await_output(pattern: USER_CMD:([lscq]), timeout: 60.0)")
         );
+    }
+
+    #[test]
+    fn variables_read_as_they_are_written() {
+        let text = "initial_state: a\nstates:\n  a:\n    action: {tool: send_input, params: {input_text: \"kill {pid}\\n\", session_id: \"{session_id}\"}}\n";
+        let source = crate::source::Source::new("a.yaml", text);
+        let compiled = crate::compile(source, &crate::loader::NoLoader);
+        let graph = compiled.draft();
+        let line = graph.and_then(|graph| excerpt(graph, &graph.body.nodes[0]));
+        assert_eq!(line.as_deref(), Some("send_input(input_text: kill {pid})"));
     }
 }

@@ -1,20 +1,33 @@
 //! JSON text to a tree. Gives up on anything that is not JSON, so that YAML can say what is wrong.
 
+use std::ops::Range;
+
 use super::{Entry, FileId, MAX_DEPTH, Scalar, Span, Spanned, Style, Tree, Unbounded, Value};
 
-pub(super) fn parse(text: &str, file: FileId) -> Option<Unbounded> {
+/// Why a text is not JSON.
+pub(super) enum NotJson {
+    /// A comment, where the text before it is JSON.
+    Comment(Range<usize>),
+    /// Anything else.
+    Other,
+}
+
+pub(super) fn parse(text: &str, file: FileId) -> Result<Unbounded, NotJson> {
     let mut parser = Parser {
         text,
         at: 0,
         file,
         nodes: 0,
     };
-    let tree = parser.value(0)?;
+    let tree = parser.value(0);
     parser.space();
-    (parser.at == text.len()).then_some(Unbounded {
-        tree,
-        nodes: parser.nodes,
-    })
+    match tree {
+        Some(tree) if parser.at == text.len() => Ok(Unbounded {
+            tree,
+            nodes: parser.nodes,
+        }),
+        _ => Err(parser.comment().map_or(NotJson::Other, NotJson::Comment)),
+    }
 }
 
 struct Parser<'a> {
@@ -33,6 +46,20 @@ impl Parser<'_> {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
+    }
+
+    /// The comment at which reading stopped, up to the end of its line.
+    fn comment(&self) -> Option<Range<usize>> {
+        let (before, rest) = self.text.split_at_checked(self.at)?;
+        let line = rest.lines().next()?;
+        // In YAML `{"share": //host/path}` has a value.
+        let is_value = before.trim_end().ends_with(':') && !line.starts_with("// ");
+        let length = match line.get(..2)? {
+            "/*" => line.find("*/").map_or(line.len(), |end| end + 2),
+            "//" if !is_value => line.len(),
+            _ => return None,
+        };
+        Some(self.at..self.at + length)
     }
 
     fn eat(&mut self, byte: u8) -> Option<()> {

@@ -410,10 +410,18 @@ pub(crate) fn parse(source: &Source, file: FileId) -> Result<Tree, Diagnostic> {
             .help("split it: move tasks into files of their own and list them under `imports`"));
     }
     // A text that is JSON throughout is read as JSON, whose tabs and surrogate pairs YAML refuses.
-    if text.trim_start().starts_with('{')
-        && let Some(tree) = json::parse(text, file)
-    {
-        return tree.checked(file);
+    let begins = text.trim_start();
+    if begins.starts_with('{') || (begins.starts_with('/') && begins.contains('{')) {
+        match json::parse(text, file) {
+            Ok(tree) => return tree.checked(file),
+            Err(json::NotJson::Comment(range)) => {
+                return Err(Diagnostic::new(Code::Syntax, Span::new(file, range))
+                    .message("JSON has no comments")
+                    .label("a comment")
+                    .help("remove it, or write YAML, where `#` begins a comment"));
+            }
+            Err(json::NotJson::Other) => {}
+        }
     }
     yaml::parse(text, file)
 }

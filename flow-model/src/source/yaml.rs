@@ -96,7 +96,15 @@ impl Builder<'_> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let start = self.skip_properties(start, end, style);
-                let end = start + self.text[start..end].trim_end().len();
+                let (start, end) = match self.text[start..end].trim_end().len() {
+                    // A block without lines stands at its `|`.
+                    0 if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) => {
+                        let head = self.text[..start].trim_end();
+                        let sign = head.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+                        (sign, head.len())
+                    }
+                    length => (start, start + length),
+                };
                 let quoted = style != ScalarStyle::Plain;
                 let as_text = tag.as_ref().is_some_and(|tag| tag.suffix == "str");
                 let value = match resolve(&text) {

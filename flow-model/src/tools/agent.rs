@@ -55,6 +55,10 @@ pub struct GetWorkflowStatusResponse {
     pub workflow_name: String,
     /// How the run stands.
     pub status: LoopStatus,
+    /// Whether some process goes on with it now. A run that none goes on with, that is not over and
+    /// that waits for nobody, was interrupted or sleeps: `get_next_step` and `resume_workflow` go on
+    /// with it.
+    pub alive: bool,
     /// The last state executed; `completed` for a workflow of steps that is over; null before the
     /// first.
     pub final_state: Option<String>,

@@ -1,12 +1,11 @@
 //! The terminal tools: sessions on real shells and programs.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Input, Key, Output, Request, Rule, Tool, Toolset};
+use super::{Key, Rule, Toolset, tool};
 
 /// Starts a program in a new terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -390,7 +389,8 @@ fn a_page() -> u32 {
     20_000
 }
 
-pub(super) static OPEN_TERMINAL: Tool = Tool {
+tool! {
+OPEN_TERMINAL: OpenTerminalRequest => OpenTerminalResponse {
     name: "open_terminal",
     title: "Open a terminal",
     description: "Opens a terminal session with a shell or any other interactive program and \
@@ -402,11 +402,11 @@ pub(super) static OPEN_TERMINAL: Tool = Tool {
     idempotent: false,
     times_itself: false,
     rules: &[],
-    input: LazyLock::new(Input::of::<OpenTerminalRequest>),
-    output: LazyLock::new(Output::of::<OpenTerminalRequest>),
-};
+}
+}
 
-pub(super) static SEND_INPUT: Tool = Tool {
+tool! {
+SEND_INPUT: SendInputRequest => SendInputResponse {
     name: "send_input",
     title: "Type into a terminal",
     description: "Types text into a terminal session, exactly as given, and then presses named \
@@ -421,11 +421,11 @@ pub(super) static SEND_INPUT: Tool = Tool {
         Rule::AtLeastOne(&["input_text", "keys"]),
         Rule::Keys("keys"),
     ],
-    input: LazyLock::new(Input::of::<SendInputRequest>),
-    output: LazyLock::new(Output::of::<SendInputRequest>),
-};
+}
+}
 
-pub(super) static GET_SCREEN_CONTENT: Tool = Tool {
+tool! {
+GET_SCREEN_CONTENT: GetScreenContentRequest => GetScreenContentResponse {
     name: "get_screen_content",
     title: "Read a terminal",
     description: "Reads the text of a terminal session: the visible screen, everything since the \
@@ -436,11 +436,11 @@ pub(super) static GET_SCREEN_CONTENT: Tool = Tool {
     idempotent: true,
     times_itself: false,
     rules: &[],
-    input: LazyLock::new(Input::of::<GetScreenContentRequest>),
-    output: LazyLock::new(Output::of::<GetScreenContentRequest>),
-};
+}
+}
 
-pub(super) static AWAIT_OUTPUT: Tool = Tool {
+tool! {
+AWAIT_OUTPUT: AwaitOutputRequest => AwaitOutputResponse {
     name: "await_output",
     title: "Wait for terminal output",
     description: "Waits until a regular expression matches new output of a terminal session and \
@@ -453,11 +453,11 @@ pub(super) static AWAIT_OUTPUT: Tool = Tool {
     idempotent: false,
     times_itself: true,
     rules: &[Rule::Pattern("pattern")],
-    input: LazyLock::new(Input::of::<AwaitOutputRequest>),
-    output: LazyLock::new(Output::of::<AwaitOutputRequest>),
-};
+}
+}
 
-pub(super) static LIST_TERMINAL_SESSIONS: Tool = Tool {
+tool! {
+LIST_TERMINAL_SESSIONS: ListTerminalSessionsRequest => ListTerminalSessionsResponse {
     name: "list_terminal_sessions",
     title: "List terminals",
     description: "Lists the terminal sessions with their program, what is in front in each, and \
@@ -468,11 +468,11 @@ pub(super) static LIST_TERMINAL_SESSIONS: Tool = Tool {
     idempotent: true,
     times_itself: false,
     rules: &[],
-    input: LazyLock::new(Input::of::<ListTerminalSessionsRequest>),
-    output: LazyLock::new(Output::of::<ListTerminalSessionsRequest>),
-};
+}
+}
 
-pub(super) static EXIT_TERMINAL: Tool = Tool {
+tool! {
+EXIT_TERMINAL: ExitTerminalRequest => ExitTerminalResponse {
     name: "exit_terminal",
     title: "Close a terminal",
     description: "Closes a terminal session: asks its programs to end, then kills whatever is \
@@ -484,11 +484,11 @@ pub(super) static EXIT_TERMINAL: Tool = Tool {
     idempotent: false,
     times_itself: false,
     rules: &[],
-    input: LazyLock::new(Input::of::<ExitTerminalRequest>),
-    output: LazyLock::new(Output::of::<ExitTerminalRequest>),
-};
+}
+}
 
-pub(super) static RUN_COMMAND: Tool = Tool {
+tool! {
+RUN_COMMAND: RunCommandRequest => RunCommandResponse {
     name: "run_command",
     title: "Run a command in a terminal",
     description: "Types a command into the shell of a terminal session, waits for it to finish and \
@@ -500,62 +500,5 @@ pub(super) static RUN_COMMAND: Tool = Tool {
     idempotent: false,
     times_itself: true,
     rules: &[],
-    input: LazyLock::new(Input::of::<RunCommandRequest>),
-    output: LazyLock::new(Output::of::<RunCommandRequest>),
-};
-
-impl Request for OpenTerminalRequest {
-    type Response = OpenTerminalResponse;
-
-    fn tool() -> &'static Tool {
-        &OPEN_TERMINAL
-    }
 }
-
-impl Request for SendInputRequest {
-    type Response = SendInputResponse;
-
-    fn tool() -> &'static Tool {
-        &SEND_INPUT
-    }
-}
-
-impl Request for GetScreenContentRequest {
-    type Response = GetScreenContentResponse;
-
-    fn tool() -> &'static Tool {
-        &GET_SCREEN_CONTENT
-    }
-}
-
-impl Request for AwaitOutputRequest {
-    type Response = AwaitOutputResponse;
-
-    fn tool() -> &'static Tool {
-        &AWAIT_OUTPUT
-    }
-}
-
-impl Request for ListTerminalSessionsRequest {
-    type Response = ListTerminalSessionsResponse;
-
-    fn tool() -> &'static Tool {
-        &LIST_TERMINAL_SESSIONS
-    }
-}
-
-impl Request for ExitTerminalRequest {
-    type Response = ExitTerminalResponse;
-
-    fn tool() -> &'static Tool {
-        &EXIT_TERMINAL
-    }
-}
-
-impl Request for RunCommandRequest {
-    type Response = RunCommandResponse;
-
-    fn tool() -> &'static Tool {
-        &RUN_COMMAND
-    }
 }

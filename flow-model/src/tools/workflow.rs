@@ -1,13 +1,12 @@
 //! The workflow tools.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Input, Output, Request, Rule, Tool, Toolset};
+use super::{Rule, Toolset, tool};
 use crate::graph::{Graph, Variable};
 
 /// Runs a workflow.
@@ -191,6 +190,8 @@ pub enum LogEntry {
         result: Value,
         /// Whether the action succeeded.
         tool_success: bool,
+        /// Why it did not; null when it did.
+        error: Option<String>,
         /// How long it took, in seconds.
         elapsed_time: f64,
         /// Where the run went from there; null when the state is final.
@@ -291,7 +292,8 @@ pub(super) fn yes() -> bool {
     true
 }
 
-pub(super) static RUN_WORKFLOW: Tool = Tool {
+tool! {
+RUN_WORKFLOW: RunWorkflowRequest => RunWorkflowResponse {
     name: "run_workflow",
     title: "Run a workflow",
     description: "Runs a stored workflow by workflow_name, or one given whole as \
@@ -306,14 +308,5 @@ pub(super) static RUN_WORKFLOW: Tool = Tool {
     idempotent: false,
     times_itself: true,
     rules: &[Rule::ExactlyOne(&["workflow_name", "workflow_definition"])],
-    input: LazyLock::new(Input::of::<RunWorkflowRequest>),
-    output: LazyLock::new(Output::of::<RunWorkflowRequest>),
-};
-
-impl Request for RunWorkflowRequest {
-    type Response = RunWorkflowResponse;
-
-    fn tool() -> &'static Tool {
-        &RUN_WORKFLOW
-    }
+}
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 pub use accept::{accept, faults};
 pub use record::{Part, Record, Whole, deserialize, read, serialize, validate, values};
+pub(crate) use rules::{check, has_type, word};
 
 /// Named values, in order.
 pub type Values = serde_json::Map<String, serde_json::Value>;
@@ -29,6 +30,15 @@ pub struct InputFault {
     pub kind: FaultKind,
     /// A sentence that names the value and says what it must be.
     pub message: String,
+}
+
+impl InputFault {
+    /// What is said of the value, without its name: the sentence after `path` in back-quotes.
+    #[must_use]
+    pub fn predicate(&self) -> &str {
+        let named = self.path.len() + 2;
+        self.message.get(named..).unwrap_or(&self.message)
+    }
 }
 
 impl fmt::Display for InputFault {

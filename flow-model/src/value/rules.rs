@@ -7,9 +7,9 @@ use super::{FaultKind, InputFault};
 use crate::graph::{Field, Literal, Type, Validation};
 
 /// Adds the faults of a value that is not null.
-pub(super) fn check(path: &str, field: &Field, value: &Value, found: &mut Vec<InputFault>) {
+pub(crate) fn check(path: &str, field: &Field, value: &Value, found: &mut Vec<InputFault>) {
     let rules = &field.validation;
-    let mut report = |kind, standard: String| {
+    let mut report_at = |path: &str, kind, standard: String| {
         let message = match &rules.error_message {
             Some(said) => format!("`{path}`: {said}"),
             None => standard,
@@ -20,6 +20,7 @@ pub(super) fn check(path: &str, field: &Field, value: &Value, found: &mut Vec<In
             message,
         });
     };
+    let mut report = |kind, standard| report_at(path, kind, standard);
     if !has_type(value, field.ty) {
         let message = format!(
             "`{path}` must be {}, and is {}",
@@ -66,9 +67,10 @@ pub(super) fn check(path: &str, field: &Field, value: &Value, found: &mut Vec<In
             if let Some(ty) = rules.item_type {
                 for (at, item) in items.iter().enumerate() {
                     if !has_type(item, ty) {
+                        let path = format!("{path}[{at}]");
                         let message =
-                            format!("`{path}[{at}]` must be {}, and is {}", word(ty), noun(item));
-                        report(FaultKind::WrongType, message);
+                            format!("`{path}` must be {}, and is {}", word(ty), noun(item));
+                        report_at(&path, FaultKind::WrongType, message);
                     }
                 }
             }
@@ -146,7 +148,8 @@ fn count(
     }
 }
 
-fn has_type(value: &Value, ty: Type) -> bool {
+/// Whether a value has a type.
+pub(crate) fn has_type(value: &Value, ty: Type) -> bool {
     match ty {
         Type::Any => true,
         Type::String => value.is_string(),
@@ -185,7 +188,7 @@ fn shown(literal: &Literal) -> String {
 }
 
 /// A type with an article.
-pub(super) const fn word(ty: Type) -> &'static str {
+pub(crate) const fn word(ty: Type) -> &'static str {
     match ty {
         Type::Any => "any value",
         Type::String => "a string",

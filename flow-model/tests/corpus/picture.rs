@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use flow_model::diagnostic::{Diagnostic, Sources};
+use flow_model::diagnostic::{Diagnostic, Sources, visible};
 use flow_model::source::Span;
 
 /// A line longer than this is drawn in part.
@@ -28,9 +28,9 @@ pub(crate) fn draw(findings: &[Diagnostic], sources: &Sources) -> String {
 fn one(out: &mut String, finding: &Diagnostic, sources: &Sources) {
     place(out, finding.span, sources);
     let (severity, code) = (finding.severity.word(), finding.code);
-    writeln!(out, "{severity} {code}: {}", shown(&finding.message)).unwrap();
+    writeln!(out, "{severity} {code}: {}", finding.message).unwrap();
     if !finding.label.is_empty() {
-        writeln!(out, "  label: {}", shown(&finding.label)).unwrap();
+        writeln!(out, "  label: {}", finding.label).unwrap();
     }
     for (span, label) in &finding.related {
         let (start, _) = sources.positions(*span);
@@ -40,13 +40,13 @@ fn one(out: &mut String, finding: &Diagnostic, sources: &Sources) {
         writeln!(out, "  see: {name}:{}: `{text}`: {label}", start.line).unwrap();
     }
     if let Some(help) = &finding.help {
-        writeln!(out, "  help: {}", shown(help)).unwrap();
+        writeln!(out, "  help: {help}").unwrap();
     }
     if let Some(suggestion) = &finding.suggestion {
         writeln!(out, "  write: {suggestion}").unwrap();
     }
     if !finding.path.is_empty() {
-        writeln!(out, "  path: {}", finding.path).unwrap();
+        writeln!(out, "  path: {}", visible(&finding.path)).unwrap();
     }
 }
 
@@ -89,7 +89,10 @@ fn shown(text: &str) -> String {
         .map(|c| match c {
             '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap(),
             '\u{7f}' => '␡',
-            '\u{80}'..='\u{9f}' | '\u{feff}' | '\u{2028}'..='\u{202e}' => '␦',
+            '\u{80}'..='\u{9f}'
+            | '\u{feff}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => '␦',
             _ => c,
         })
         .collect()

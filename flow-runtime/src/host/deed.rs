@@ -48,7 +48,7 @@ impl Host {
         let Some(deadline) = action.deadline else {
             return work.await;
         };
-        let left = Duration::from_millis((deadline + late).saturating_sub(now()));
+        let left = Duration::from_millis(deadline.saturating_add(late).saturating_sub(now()));
         if left.is_zero() {
             return Some(timed_out());
         }
@@ -330,6 +330,7 @@ impl Host {
                 id: Some(child),
                 agent_driven,
                 beside,
+                keep: Value::Null,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
                 return failed(error.to_string(), Value::Null);

@@ -23,6 +23,8 @@ use crate::value::Value;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
+/// How exactly the list of runs knows when a run went on last, in milliseconds.
+const LISTED_EVERY: u64 = 1000;
 /// Steps that the list of runs names for one run.
 const NAMES: usize = 8;
 /// How often a host looks whether somebody else has written to its run.
@@ -34,8 +36,7 @@ pub(super) struct Driver {
     pub(super) id: RunId,
     pub(super) run: Run,
     last: u64,
-    /// Whether the list of runs says that it waits.
-    listed_waiting: bool,
+    listed: Listed,
     since_snapshot: u64,
     bytes_since_snapshot: usize,
     snapshot_bytes: usize,
@@ -53,6 +54,19 @@ pub(super) struct Driver {
     directory: Arc<Path>,
     happened: mpsc::UnboundedSender<Message>,
     inbox: mpsc::UnboundedReceiver<Message>,
+}
+
+/// What the list of runs says of a run, as far as its driver knows.
+#[derive(Clone, Copy)]
+enum Listed {
+    /// It is running, as of this time, and nothing else.
+    Running(u64),
+    /// It waits.
+    Waiting,
+    /// It is over.
+    Over,
+    /// Something else, or what somebody else wrote.
+    Otherwise,
 }
 
 /// What a driver does next.
@@ -120,7 +134,16 @@ impl Driver {
             id,
             run,
             last,
-            listed_waiting: loaded.run.status == journal::Status::Waiting,
+            listed: match loaded.run.status {
+                journal::Status::Waiting => Listed::Waiting,
+                journal::Status::Running
+                    if loaded.run.pending.is_none() && loaded.run.error.is_none() =>
+                {
+                    Listed::Running(loaded.run.updated_at)
+                }
+                status if status.is_final() => Listed::Over,
+                _ => Listed::Otherwise,
+            },
             since_snapshot: loaded.events.len() as u64,
             bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
@@ -200,11 +223,12 @@ impl Driver {
         let mut look = look();
         loop {
             if self.run.status() != Status::Running {
+                self.note_standing().await?;
                 return Ok(self.report(None));
             }
             if !self.is_going() {
                 // Everything under way waits for somebody.
-                self.note_waiting().await?;
+                self.note_standing().await?;
                 return Ok(self.report(Some(ReportStatus::Waiting)));
             }
             let turn = tokio::select! {
@@ -219,7 +243,7 @@ impl Driver {
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
-                    self.note_waiting().await?;
+                    self.note_standing().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
@@ -355,7 +379,12 @@ impl Driver {
             self.run.apply(late)?;
         }
         match self.write(&event, late.as_ref(), &effects).await {
-            Ok(()) => Ok(effects),
+            Ok(()) => {
+                if let Some(data) = self.run.data() {
+                    self.host.keep_definition(self.id, &data.start, &effects);
+                }
+                Ok(effects)
+            }
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;
@@ -374,9 +403,11 @@ impl Driver {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
         let waits = self.waits_after(&event.what, effects);
-        let mut append = Append::after(self.id, self.last)
-            .event(event.at, kind(&event.what), body)
-            .update(self.update(event.at, waits));
+        let mut append = Append::after(self.id, self.last).event(event.at, kind(&event.what), body);
+        let listed = self.listed_after(event.at, waits);
+        if let Some(listed) = &listed {
+            append = append.update(self.update(event.at, matches!(listed, Listed::Waiting)));
+        }
         if let Some(late) = late {
             append = append.event(late.at, kind(&late.what), self::body(late)?);
         }
@@ -388,9 +419,9 @@ impl Driver {
             self.snapshot_bytes = bytes.len();
             append = append.snapshot(bytes);
         }
-        self.last = self.host.journal().submit(append).await?;
+        self.last = self.host.journal().record(append).await?;
         self.last_at = event.at;
-        self.listed_waiting = waits;
+        self.listed = listed.unwrap_or(self.listed);
         self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
         if snapshot {
             self.bytes_since_snapshot = 0;
@@ -411,6 +442,21 @@ impl Driver {
         }
         self.run = run;
         Ok(())
+    }
+
+    /// What the list of runs is to say after an event; `None` when it says that already. While a
+    /// run goes on, the list need not know of every event.
+    fn listed_after(&self, at: u64, waits: bool) -> Option<Listed> {
+        if self.run.status() != Status::Running {
+            return Some(Listed::Over);
+        }
+        match self.listed {
+            _ if waits => Some(Listed::Waiting),
+            Listed::Running(since) if at < since.saturating_add(LISTED_EVERY) => None,
+            Listed::Running(_) | Listed::Waiting | Listed::Over | Listed::Otherwise => {
+                Some(Listed::Running(at))
+            }
+        }
     }
 
     /// What the list of runs says of this one.
@@ -478,29 +524,45 @@ impl Driver {
         names.join(", ")
     }
 
-    /// Whether the list of runs does not say yet that the run waits.
+    /// Whether the list of runs does not say yet that the run waits, or is over.
     pub(super) fn is_unnoticed(&self) -> bool {
-        !self.listed_waiting && self.run.status() == Status::Running
+        match self.run.status() {
+            Status::Running => !matches!(self.listed, Listed::Waiting),
+            Status::Completed | Status::Failed | Status::Cancelled => {
+                !matches!(self.listed, Listed::Over)
+            }
+        }
     }
 
-    /// Marks the run as waiting: nothing here can go on.
-    pub(super) async fn note_waiting(&mut self) -> Result<(), Error> {
-        let mut waits_for = self.pending_names();
-        for input in self.host.inner.vault.missing(self.id) {
-            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
-        }
-        let update = RunUpdate::at(now())
-            .status(journal::Status::Waiting)
-            .pending(Some(waits_for));
+    /// Tells the list of runs how the run stands when nothing here can go on: it waits, or it was
+    /// over with its first event.
+    pub(super) async fn note_standing(&mut self) -> Result<(), Error> {
+        let (update, listed) = match self.run.status() {
+            Status::Running => (self.waiting(), Listed::Waiting),
+            Status::Completed | Status::Failed | Status::Cancelled if self.is_unnoticed() => {
+                (self.update(self.last_at, false), Listed::Over)
+            }
+            Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),
+        };
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
             Ok(_) => {
-                self.listed_waiting = true;
+                self.listed = listed;
                 Ok(())
             }
             Err(journal::Error::Fenced { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn waiting(&self) -> RunUpdate {
+        let mut waits_for = self.pending_names();
+        for input in self.host.inner.vault.missing(self.id) {
+            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
+        }
+        RunUpdate::at(now())
+            .status(journal::Status::Waiting)
+            .pending(Some(waits_for))
     }
 
     /// Takes in what others have written to this run.
@@ -516,6 +578,9 @@ impl Driver {
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
         for event in Recorded::all(&others)? {
+            if let Listed::Running(_) = self.listed {
+                self.listed = Listed::Otherwise;
+            }
             self.last = event.seq;
             self.last_at = event.event.at;
             for effect in event.apply(&mut self.run, None)? {
@@ -609,6 +674,7 @@ impl Driver {
                 elapsed_ms: 0,
                 pending: Vec::new(),
                 missing_secrets: Vec::new(),
+                kept: None,
             };
         };
         let pending = self
@@ -654,6 +720,7 @@ impl Driver {
             elapsed_ms: self.last_at.saturating_sub(data.started_at),
             pending: pending.collect(),
             missing_secrets: self.host.inner.vault.missing(self.id),
+            kept: self.host.inner.keepsakes.of(self.id),
         }
     }
 }

@@ -1,37 +1,36 @@
-//! What happened in a run, an entry for each state: made from the journal in one pass.
+//! What happened in a run, an entry for each state, made from the journal page by page: whoever asks
+//! for the next page gets it from where the last one ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use flow_model::graph::{Graph, Variable};
+use flow_model::graph::Variable;
 use flow_model::tools::{
     ContractCheck, ContractSide, LogEntry, LoggedTransition, VariableCheck, VariableStatus,
 };
 use serde_json::{Map, Value as Json, json};
 
 use super::local::{Error, Host};
+use super::recorded::Recorded;
 use super::secrets::masked_action;
 use crate::journal::RunId;
-use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Place, Run};
+use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Place, Program, Run};
 use crate::run::{Status, time::iso};
 use crate::secret;
 use crate::value::Value;
+
+/// Events that are read at once.
+const BATCH: usize = 128;
+/// Readers that are kept for whoever asks for the next page.
+const READERS: usize = 4;
 
 /// A part of what happened in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogPage {
     /// The entries, oldest first.
     pub entries: Vec<LogEntry>,
-    /// How many there are in all.
-    pub total: usize,
-}
-
-impl LogPage {
-    /// Where the next page begins, if there is one.
-    #[must_use]
-    pub fn next(&self, first: usize) -> Option<usize> {
-        let next = first + self.entries.len();
-        (next < self.total).then_some(next)
-    }
+    /// The number of the entry that follows, if there is one yet.
+    pub next: Option<usize>,
 }
 
 impl Host {
@@ -39,35 +38,111 @@ impl Host {
     /// transition inside, one for each look at the environment, and one for the error it ended
     /// with. `limit` entries from `first` on. Secrets are masked.
     ///
+    /// A page costs what happened in it when the page before was asked for lately, else everything
+    /// that happened before.
+    ///
     /// # Errors
     ///
     /// Those of the journal.
     pub fn execution_log(&self, run: RunId, first: usize, limit: usize) -> Result<LogPage, Error> {
-        let program = self.program(self.journal().run(run)?.definition)?;
-        let mut replayed = Run::new(program.clone());
-        let mut log = Log::new(program.graph(), first, limit);
-        for event in self.journal().events(run, 1.., usize::MAX)? {
-            let event: Event = serde_json::from_slice(&event.body)
-                .map_err(|error| Error::Unreadable(error.to_string()))?;
-            log.event(&event);
-            for effect in replayed.apply(&event)? {
-                log.effect(event.at, &effect);
-            }
+        let mut reader = match self.inner.logs.take(run, first) {
+            Some(reader) => reader,
+            None => Reader::new(self.program(self.journal().run(run)?.definition)?),
+        };
+        let page = reader.page(self, run, first, limit)?;
+        self.inner.logs.put(run, reader);
+        Ok(page)
+    }
+}
+
+/// Readers of logs, each after the last page that it gave.
+#[derive(Default)]
+pub(super) struct Logs(Mutex<VecDeque<(RunId, Reader)>>);
+
+impl Logs {
+    fn take(&self, run: RunId, first: usize) -> Option<Reader> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |(of, reader): &(RunId, Reader)| *of == run && reader.log.from <= first;
+        let found = kept.iter().position(has)?;
+        kept.remove(found).map(|(_, reader)| reader)
+    }
+
+    fn put(&self, run: RunId, reader: Reader) {
+        // What the clock decided at the start of a run is recorded later, when it is driven.
+        if reader.last <= 1 {
+            return;
         }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(of, _)| *of != run);
+        kept.push_back((run, reader));
+        if kept.len() > READERS {
+            kept.pop_front();
+        }
+    }
+}
+
+/// A run while its log is read.
+struct Reader {
+    replayed: Run,
+    log: Log,
+    /// The number of the last event that was read.
+    last: u64,
+}
+
+impl Reader {
+    fn new(program: Arc<Program>) -> Self {
+        Reader {
+            replayed: Run::new(Arc::clone(&program)),
+            log: Log::new(program),
+            last: 0,
+        }
+    }
+
+    fn page(
+        &mut self,
+        host: &Host,
+        run: RunId,
+        first: usize,
+        limit: usize,
+    ) -> Result<LogPage, Error> {
+        self.log.skip_to(first);
+        // One more tells whether another page follows.
+        while self.log.entries.len() <= limit && self.read(host, run)? {}
+        let has_more = self.log.entries.len() > limit;
         Ok(LogPage {
-            entries: log.entries,
-            total: log.total,
+            entries: self.log.entries.iter().take(limit).cloned().collect(),
+            next: has_more.then(|| first.saturating_add(limit)),
         })
+    }
+
+    /// Reads some events; whether there may be more.
+    fn read(&mut self, host: &Host, run: RunId) -> Result<bool, Error> {
+        let events = host.journal().events(run, self.last + 1.., BATCH)?;
+        let mut recorded = Recorded::all(&events)?;
+        let has_more = events.len() == BATCH;
+        if has_more {
+            // What the clock decided in the last of them may follow.
+            recorded.pop();
+        }
+        for recorded in recorded {
+            self.log.event(&recorded.event);
+            for effect in recorded.apply(&mut self.replayed, None)? {
+                self.log.effect(recorded.event.at, &effect);
+            }
+            self.last = recorded.seq;
+        }
+        Ok(has_more)
     }
 }
 
 /// The log while events are read.
-struct Log<'g> {
-    graph: &'g Graph,
-    first: usize,
-    limit: usize,
+struct Log {
+    program: Arc<Program>,
+    /// Entries from the one of this number on; those before are not made.
+    entries: VecDeque<LogEntry>,
+    from: usize,
+    /// How many there were so far.
     total: usize,
-    entries: Vec<LogEntry>,
     /// States that were entered and not left.
     open: HashMap<(u32, String), Visit>,
     /// The states that wait for actions.
@@ -85,24 +160,30 @@ struct Visit {
     error: Option<String>,
 }
 
-impl<'g> Log<'g> {
-    fn new(graph: &'g Graph, first: usize, limit: usize) -> Self {
+impl Log {
+    fn new(program: Arc<Program>) -> Self {
         Log {
-            graph,
-            first,
-            limit,
+            program,
+            entries: VecDeque::new(),
+            from: 0,
             total: 0,
-            entries: Vec::new(),
             open: HashMap::new(),
             asked: HashMap::new(),
             looks: HashMap::new(),
         }
     }
 
-    /// Counts an entry; makes it only when it is on the page.
+    /// Forgets the entries before one.
+    fn skip_to(&mut self, first: usize) {
+        let past = first.saturating_sub(self.from).min(self.entries.len());
+        self.entries.drain(..past);
+        self.from = first;
+    }
+
+    /// Counts an entry; makes it only when somebody wants it.
     fn push(&mut self, entry: impl FnOnce() -> LogEntry) {
-        if self.total >= self.first && self.entries.len() < self.limit {
-            self.entries.push(entry());
+        if self.total >= self.from {
+            self.entries.push_back(entry());
         }
         self.total += 1;
     }
@@ -189,6 +270,8 @@ impl<'g> Log<'g> {
                     let told = secret::mask(&told).into_owned();
                     let outcome = match visit.error.clone() {
                         Some(error) => Ending::Failure(error),
+                        // The action went well, and no transition took what it gave.
+                        None if !visit.result.is_null() => Ending::Success,
                         None => Ending::Failure(told.clone()),
                     };
                     let place = Place { frame, node };
@@ -229,6 +312,11 @@ impl<'g> Log<'g> {
                 params,
                 result: visit.result,
                 tool_success: matches!(outcome, Ending::Success | Ending::Skipped),
+                error: match outcome {
+                    Ending::Failure(error) => Some(secret::mask(error).into_owned()),
+                    Ending::Timeout => visit.error.map(|error| secret::mask(&error).into_owned()),
+                    Ending::Success | Ending::Skipped => None,
+                },
                 elapsed_time: seconds(at.saturating_sub(visit.since)),
                 transition: to.map(|to| LoggedTransition {
                     from_state: state.clone(),
@@ -244,8 +332,8 @@ impl<'g> Log<'g> {
 
     fn checked(&self, side: ContractSide, found: &Value) -> ContractCheck {
         let declared: &[Variable] = match side {
-            ContractSide::Arguments => &self.graph.arguments,
-            ContractSide::ReturnValues => &self.graph.return_values,
+            ContractSide::Arguments => &self.program.graph().arguments,
+            ContractSide::ReturnValues => &self.program.graph().return_values,
         };
         let is_set = |variable: &Variable| found.get(&variable.name).is_some();
         let missing: Vec<String> = declared

@@ -10,11 +10,13 @@ use tokio::sync::watch;
 
 use super::background::Background;
 use super::driver::Driver;
+use super::execution_log::Logs;
+use super::keep::Keepsakes;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
-use super::{NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
@@ -88,6 +90,9 @@ pub struct Report {
     pub pending: Vec<Action>,
     /// Secret inputs that it needs and that nobody here knows.
     pub missing_secrets: Vec<String>,
+    /// What became of the definition it came with, or why that could not be kept; `None` where none
+    /// was to be kept, or not by this host.
+    pub kept: Option<Result<Kept, String>>,
 }
 
 /// How a run stands.
@@ -202,6 +207,9 @@ pub struct StartOptions {
     pub agent_driven: bool,
     /// The directory of its definition, where workflows that it calls are looked for as well.
     pub beside: Option<PathBuf>,
+    /// The definition it comes with, when that is to be kept for reuse if it succeeds: see
+    /// [`Workflows::keep`]. Whoever ends the run sees to it.
+    pub keep: Value,
 }
 
 /// The host.
@@ -222,6 +230,10 @@ pub(super) struct Inner {
     pub(super) stop: watch::Sender<bool>,
     /// Terminal sessions that runs have opened.
     pub(super) opened: OpenedSessions,
+    /// Logs that are being read.
+    pub(super) logs: Logs,
+    /// Definitions that were to be kept.
+    pub(super) keepsakes: Keepsakes,
 }
 
 impl Host {
@@ -237,6 +249,8 @@ impl Host {
                 background: Background::default(),
                 stop: watch::Sender::new(false),
                 opened: OpenedSessions::default(),
+                logs: Logs::default(),
+                keepsakes: Keepsakes::default(),
             }),
         }
     }
@@ -362,6 +376,7 @@ impl Host {
                 .map(|directory| directory.to_string_lossy().into_owned()),
             directory: self.inner.options.directory.to_str().map(str::to_owned),
             agent_driven: options.agent_driven,
+            keep: options.keep,
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
         if let Some((parent, _)) = options.parent {
@@ -609,6 +624,6 @@ pub(super) fn kind(what: &Happening) -> &'static str {
         Happening::Taken { .. } => "taken",
         Happening::GivenUp { .. } => "given_up",
         Happening::Cancelled { .. } => "cancelled",
-        Happening::Resumed => "resumed",
+        Happening::Resumed(_) => "resumed",
     }
 }

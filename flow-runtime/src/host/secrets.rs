@@ -407,7 +407,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
         | Happening::Rested
         | Happening::Late { .. }
         | Happening::Taken { .. }
-        | Happening::Resumed) => other,
+        | Happening::Resumed(_)) => other,
     }
 }
 

@@ -13,8 +13,9 @@
 //!   before can be read, here and after the journal is opened again.
 //! * Readers do not wait for writers.
 //!
-//! Writes go through one thread that commits what has gathered while the last commit was under way.
-//! Each gives a [`Receipt`] that can be waited for or awaited, with any executor.
+//! Writes go through one thread that commits what has gathered while the last commit was under way;
+//! the events of a run that writes alone are committed where they are made. Each gives a [`Receipt`]
+//! that can be waited for or awaited, with any executor.
 
 mod append;
 mod body;

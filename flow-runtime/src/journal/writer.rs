@@ -1,20 +1,22 @@
-//! The thread that writes.
+//! The desk where a journal is written, and the thread that works at it.
 //!
-//! All writes of a journal go through one thread. What arrives while a commit is under way goes
-//! into the next one together, so that many runs share the cost of reaching the disk.
+//! All writes go through one connection. What arrives while a commit is under way goes into the
+//! next one together, so that many runs share the cost of reaching the disk. A run that writes
+//! alone has nobody to share with: it may write by itself, and nobody has to be woken for it.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::Error;
 use super::fault::{self, Moment};
 use super::receipt::{Answer, Receipt, receipt};
 use super::store::Store;
+use super::{Error, RunId};
 
 /// At most this many writes share a commit, so that none waits for ever in a full queue.
 const GROUP: usize = 1024;
@@ -22,13 +24,29 @@ const GROUP: usize = 1024;
 /// Pages in the write-ahead log from which on they are moved to the main file.
 const CHECKPOINT: i32 = 1000;
 
-/// The handle of the writing thread.
+/// A commit that takes longer is not waited for on the thread of whoever asks.
+const QUICK: Duration = Duration::from_millis(2);
+
+/// The handle of the desk and of its thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     store: Arc<Store>,
+    desk: Arc<Mutex<Desk>>,
     queue: Option<Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
-    poison: Arc<OnceLock<Arc<Error>>>,
+    standing: Arc<Standing>,
+    /// The run that wrote last.
+    last: Mutex<Option<RunId>>,
+}
+
+/// What is known of the desk without sitting at it.
+#[derive(Debug, Default)]
+struct Standing {
+    /// Writes that are queued or under way.
+    open: AtomicUsize,
+    /// The last commit took its time.
+    slow: AtomicBool,
+    poison: OnceLock<Arc<Error>>,
 }
 
 /// One write.
@@ -70,7 +88,7 @@ where
 }
 
 impl Writer {
-    /// Starts the thread, which owns the connection from now on.
+    /// Starts the thread. The connection is used at the desk alone from now on.
     pub(super) fn start(store: Arc<Store>, mut connection: Connection) -> Result<Writer, Error> {
         let frames = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&frames);
@@ -81,28 +99,66 @@ impl Writer {
                 Ok(())
             }))
             .map_err(|error| store.error(error))?;
-        let poison = Arc::new(OnceLock::new());
+        let standing = Arc::new(Standing::default());
         let (queue, jobs) = channel();
-        let desk = Desk {
+        let desk = Arc::new(Mutex::new(Desk {
             store: Arc::clone(&store),
             connection,
             frames,
-            poison: Arc::clone(&poison),
-        };
+            standing: Arc::clone(&standing),
+        }));
+        let place = Arc::clone(&desk);
         let thread = thread::Builder::new()
             .name("flow-journal".to_owned())
-            .spawn(move || desk.work(&jobs))
+            .spawn(move || work(&place, &jobs))
             .map_err(|error| Error::io(store.path(), error))?;
         Ok(Writer {
             store,
+            desk,
             queue: Some(queue),
             thread: Some(thread),
-            poison,
+            standing,
+            last: Mutex::default(),
         })
     }
 
     /// Queues a write.
     pub(super) fn submit<T, F>(&self, work: F) -> Receipt<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        let (job, receipt) = self.job(work);
+        self.queue(job);
+        receipt
+    }
+
+    /// Does a write of a run here if the run writes alone, nobody is in the way and the disk is
+    /// quick; else queues it.
+    pub(super) fn submit_of<T, F>(&self, run: RunId, work: F) -> Receipt<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        let (mut job, receipt) = self.job(work);
+        if self.is_alone(run)
+            && let Ok(desk) = self.desk.try_lock()
+        {
+            match desk.serve_at_once(job) {
+                Ok(()) if desk.is_full() => drop(self.submit(|_| Ok(()))),
+                Ok(()) => {}
+                Err(refused) => {
+                    job = refused;
+                    self.queue(job);
+                }
+            }
+        } else {
+            self.queue(job);
+        }
+        receipt
+    }
+
+    fn job<T, F>(&self, work: F) -> (Box<dyn Job>, Receipt<T>)
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
@@ -113,16 +169,29 @@ impl Writer {
             result: None,
             answer,
         });
+        (job, receipt)
+    }
+
+    fn queue(&self, job: Box<dyn Job>) {
         if let Some(queue) = &self.queue {
+            self.standing.open.fetch_add(1, Ordering::Relaxed);
             // A job that comes back unsent answers for itself when it is dropped.
             let _ = queue.send(job);
         }
-        receipt
+    }
+
+    /// Whether nobody else would share a commit with this run: it wrote last, nothing is queued,
+    /// and the disk does not keep its writers waiting.
+    fn is_alone(&self, run: RunId) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.replace(run) == Some(run)
+            && self.standing.open.load(Ordering::Relaxed) == 0
+            && !self.standing.slow.load(Ordering::Relaxed)
     }
 
     /// Why nothing is written any more.
     pub(super) fn poison(&self) -> Option<Arc<Error>> {
-        self.poison.get().cloned()
+        self.standing.poison.get().cloned()
     }
 }
 
@@ -140,32 +209,74 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread has.
+/// Serves what is queued, until nobody can queue any more.
+fn work(desk: &Mutex<Desk>, jobs: &Receiver<Box<dyn Job>>) {
+    while let Ok(first) = jobs.recv() {
+        let desk = sit_down(desk);
+        let mut group = vec![(first, None)];
+        group.extend(jobs.try_iter().take(GROUP - 1).map(|job| (job, None)));
+        let open = group.len();
+        desk.serve(group);
+        desk.standing.open.fetch_sub(open, Ordering::Relaxed);
+        desk.checkpoint();
+    }
+}
+
+fn sit_down(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What it takes to write.
+#[derive(Debug)]
 struct Desk {
     store: Arc<Store>,
     connection: Connection,
     frames: Arc<AtomicI32>,
-    poison: Arc<OnceLock<Arc<Error>>>,
+    standing: Arc<Standing>,
 }
 
+/// Writes that share a commit, each with what went wrong with it alone.
+type Group = Vec<(Box<dyn Job>, Option<Error>)>;
+
 impl Desk {
-    fn work(self, jobs: &Receiver<Box<dyn Job>>) {
-        while let Ok(first) = jobs.recv() {
-            let mut group = vec![(first, None)];
-            group.extend(jobs.try_iter().take(GROUP - 1).map(|job| (job, None)));
-            fault::reached(Moment::BeforeCommit);
-            let failure = self.commit(&mut group).err();
-            fault::reached(Moment::AfterCommit);
-            for (job, own) in group {
-                job.answer(own.or_else(|| failure.clone()));
-            }
-            self.checkpoint();
+    /// Does a group of writes in one transaction and answers each.
+    fn serve(&self, mut group: Group) {
+        fault::reached(Moment::BeforeCommit);
+        let failure = self.commit(&mut group).err();
+        self.answer(group, failure);
+    }
+
+    /// The same for one write, unless another process is writing: then the write is given back.
+    fn serve_at_once(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+        if self.usable().is_err() || !self.begins_at_once() {
+            return Err(job);
+        }
+        fault::reached(Moment::BeforeCommit);
+        let mut group = vec![(job, None)];
+        let failure = self.finish(&mut group);
+        let failure = failure.or_else(|error| self.fail(error)).err();
+        self.answer(group, failure);
+        Ok(())
+    }
+
+    fn answer(&self, group: Group, failure: Option<Error>) {
+        fault::reached(Moment::AfterCommit);
+        for (job, own) in group {
+            job.answer(own.or_else(|| failure.clone()));
         }
     }
 
     /// Does a group of writes in one transaction. Notes beside each what went wrong with it alone.
-    fn commit(&self, group: &mut [(Box<dyn Job>, Option<Error>)]) -> Result<(), Error> {
-        if let Some(cause) = self.poison.get() {
+    fn commit(&self, group: &mut Group) -> Result<(), Error> {
+        self.usable()?;
+        self.execute("BEGIN IMMEDIATE")
+            .and_then(|()| self.finish(group))
+            .or_else(|error| self.fail(error))
+    }
+
+    /// Why nothing may be written.
+    fn usable(&self) -> Result<(), Error> {
+        if let Some(cause) = self.standing.poison.get() {
             return Err(Error::Poisoned {
                 path: self.store.path().to_owned(),
                 cause: Arc::clone(cause),
@@ -176,11 +287,24 @@ impl Desk {
                 path: self.store.path().to_owned(),
             });
         }
-        self.transact(group).or_else(|error| self.fail(error))
+        Ok(())
     }
 
-    fn transact(&self, group: &mut [(Box<dyn Job>, Option<Error>)]) -> Result<(), Error> {
-        self.execute("BEGIN IMMEDIATE")?;
+    /// Begins a transaction if that needs no waiting.
+    fn begins_at_once(&self) -> bool {
+        let patience = self.store.options().busy_timeout;
+        let begun = self.connection.busy_timeout(Duration::ZERO).is_ok()
+            && self.execute("BEGIN IMMEDIATE").is_ok();
+        let patient = self.connection.busy_timeout(patience).is_ok();
+        if begun && !patient {
+            let _ = self.execute("ROLLBACK");
+        }
+        begun && patient
+    }
+
+    /// Does the writes of a transaction that has begun, and commits it.
+    fn finish(&self, group: &mut Group) -> Result<(), Error> {
+        let began = Instant::now();
         for (job, own) in group {
             self.execute("SAVEPOINT one")?;
             match job.run(&self.connection) {
@@ -193,7 +317,10 @@ impl Desk {
             }
             self.execute("RELEASE one")?;
         }
-        self.execute("COMMIT")
+        let done = self.execute("COMMIT");
+        let slow = began.elapsed() > QUICK;
+        self.standing.slow.store(slow, Ordering::Relaxed);
+        done
     }
 
     fn execute(&self, sql: &str) -> Result<(), Error> {
@@ -210,7 +337,7 @@ impl Desk {
         }
         let stuck = !self.connection.is_autocommit();
         if error.is_fatal() || stuck {
-            let _ = self.poison.set(Arc::new(error.clone()));
+            let _ = self.standing.poison.set(Arc::new(error.clone()));
             let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             // Without it, closing would write once more.
             let _ = self.connection.set_db_config(option, true);
@@ -218,9 +345,14 @@ impl Desk {
         Err(error)
     }
 
+    /// Whether there are pages to be moved to the main file.
+    fn is_full(&self) -> bool {
+        self.frames.load(Ordering::Relaxed) >= CHECKPOINT
+    }
+
     /// Moves written pages to the main file, as far as no reader still needs the old ones.
     fn checkpoint(&self) {
-        if self.poison.get().is_some() || self.frames.load(Ordering::Relaxed) < CHECKPOINT {
+        if self.standing.poison.get().is_some() || !self.is_full() {
             return;
         }
         self.frames.store(0, Ordering::Relaxed);

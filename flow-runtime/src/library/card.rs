@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flow_model::graph::{Field, Form, Graph, Output, Type};
+use flow_model::graph::{Field, Form, Graph, Output};
 use flow_model::tools::WorkflowSignature;
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ fn inputs(graph: &Graph) -> Value {
 fn input(field: &Field) -> Value {
     let default = field.default.as_ref().filter(|_| !field.secret);
     json!({
-        "type": word(field.ty),
+        "type": field.ty.word(),
         "required": field.required,
         "default": default.map(Value::from),
         "description": field.description,
@@ -126,20 +126,8 @@ fn input(field: &Field) -> Value {
 fn outputs(graph: &Graph) -> Value {
     let one = |output: &Output| {
         let field = &output.field;
-        let output = json!({"type": word(field.ty), "description": field.description});
+        let output = json!({"type": field.ty.word(), "description": field.description});
         (field.name.to_string(), output)
     };
     graph.outputs.iter().map(one).collect()
-}
-
-fn word(ty: Type) -> &'static str {
-    match ty {
-        Type::Any => "any",
-        Type::String => "string",
-        Type::Number => "number",
-        Type::Integer => "integer",
-        Type::Boolean => "boolean",
-        Type::Array => "array",
-        Type::Object => "object",
-    }
 }

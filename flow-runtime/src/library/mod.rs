@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flow_model::grammar::Pattern;
+use flow_model::graph::Graph;
 use flow_model::loader::{Loader, Lookup};
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
@@ -132,6 +133,8 @@ pub struct Library {
     project: Option<Project>,
     shelves: Vec<Shelf>,
     builtins: BTreeMap<String, Cow<'static, str>>,
+    /// Those of them that were checked when the program was built.
+    compiled: BTreeMap<&'static str, &'static Graph>,
     store: Option<Store>,
 }
 
@@ -246,6 +249,19 @@ impl Library {
         self
     }
 
+    /// Adds workflows that are compiled in, as names, texts and graphs: those are not read again.
+    #[must_use]
+    pub fn with_compiled(
+        mut self,
+        builtins: impl IntoIterator<Item = (&'static str, &'static str, &'static Graph)>,
+    ) -> Self {
+        for (name, text, graph) in builtins {
+            self.builtins.insert(name.to_owned(), text.into());
+            self.compiled.insert(name, graph);
+        }
+        self
+    }
+
     fn sorted(mut self) -> Self {
         self.shelves.sort_by_key(|shelf| shelf.place);
         self
@@ -325,6 +341,9 @@ impl Library {
                 FileLoader::for_file(self, path).compile_as(path, Some(&entry.name))
             }
             Location::Text(text) => {
+                if let Some(graph) = self.compiled.get(entry.name.as_str()) {
+                    return Ok(Compiled::ready((*graph).clone()));
+                }
                 let source = Source::new(format!("builtin:{}", entry.name), text.as_ref());
                 Ok(compile(source.titled(&entry.name), self))
             }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use flow_model::graph::Graph;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
-use super::frame::{Frame, FrameId};
+use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::state::Store;
 use crate::value::Value;
 
@@ -100,4 +101,57 @@ pub struct Checkpoint {
     pub step: Option<String>,
     /// Why.
     pub reason: String,
+}
+
+/// The variables a run begins with.
+pub(super) fn variables(start: &Start) -> IndexMap<Arc<str>, Value> {
+    let mut variables = match &start.variables {
+        Value::Map(given) => given.0.clone(),
+        _ => IndexMap::new(),
+    };
+    if let Some(session) = &start.session {
+        variables.insert(Arc::from("session_id"), Value::text(session));
+    }
+    variables
+}
+
+/// What a run that begins remembers.
+pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
+    Data {
+        started_at: at,
+        status: Status::Running,
+        applied: 0,
+        store: Store::default(),
+        computed: Vec::new(),
+        included: IndexMap::new(),
+        variables: variables(start),
+        frames: [(
+            ROOT,
+            Frame::new(BodyRef::Main, graph.body.entry, start.inputs.clone()),
+        )]
+        .into(),
+        next_frame: ROOT,
+        next_action: 0,
+        waiting: BTreeMap::new(),
+        under_way: 0,
+        queue: VecDeque::new(),
+        ready: VecDeque::new(),
+        steps: 0,
+        evaluations: 0,
+        transformations: 0,
+        again: false,
+        last_node: None,
+        environment: start.env.clone(),
+        return_values: None,
+        deepest: start.depth,
+        output: Value::Null,
+        error: None,
+        limit: None,
+        used: 0,
+        counting_since: None,
+        resting: false,
+        checkpoint: None,
+        failed_tasks: BTreeMap::new(),
+        start: start.clone(),
+    }
 }

@@ -239,7 +239,7 @@ impl<'r> Machine<'r> {
         self.data.store = super::state::Store::default();
         self.data.computed.clear();
         self.data.included.clear();
-        self.data.variables = super::variables(&self.data.start);
+        self.data.variables = super::data::variables(&self.data.start);
         self.data.return_values = None;
         self.data.steps = 0;
         self.initialise();

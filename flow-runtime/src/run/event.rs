@@ -107,7 +107,18 @@ pub enum Happening {
         reason: String,
     },
     /// A failed run is to try its failed step again.
-    Resumed,
+    Resumed(Allowance),
+}
+
+/// What a run that tries again may do, where that is more than it might before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Executions of nodes allowed, those before included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u64>,
+    /// Seconds it may take from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
 }
 
 /// How a run begins.
@@ -147,6 +158,9 @@ pub struct Start {
     /// An agent drives it: what is the agent's to do waits for the agent, whoever hosts the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agent_driven: bool,
+    /// The definition it came with, when that is to be kept for reuse after success.
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub keep: Value,
 }
 
 /// One change of state from outside.

@@ -10,6 +10,7 @@ use flow_model::graph::{By, FanOut, Kind, Node, Task};
 use super::effect::{Action, Deed, Status};
 use super::event::{ActionId, Failure};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, ROOT, Waits};
+use super::time::after;
 use super::{Data, Refusal, Run};
 use crate::secret;
 use crate::value::Value;
@@ -153,6 +154,12 @@ pub enum TaskState<'a> {
     Stopped,
 }
 
+impl Handouts<'_> {
+    fn wake(&mut self, at: u64) {
+        self.wakes = Some(self.wakes.map_or(at, |wakes| wakes.min(at)));
+    }
+}
+
 impl Tasks<'_> {
     /// How many tasks are not over.
     #[must_use]
@@ -224,11 +231,8 @@ impl Run {
                 found.steps.push(Handout::Action(action));
             }
             Waits::Turn(_) | Waits::Environment { .. } => found.goes_on = true,
-            Waits::Pause { .. } => found.wakes = Some(step.since),
-            Waits::Time { seconds, .. } => {
-                let until = step.since + (seconds * 1000.0) as u64;
-                found.wakes = Some(found.wakes.map_or(until, |wakes| wakes.min(until)));
-            }
+            Waits::Pause { .. } => found.wake(step.since),
+            Waits::Time { seconds, .. } => found.wake(after(step.since, *seconds)),
             Waits::Children(children) => {
                 let tasks = children.tasks.and_then(|tasks| self.tasks(tasks));
                 match tasks {

@@ -188,23 +188,23 @@ impl<'r> Machine<'r> {
             .and_then(|frame| frame.loops.last())
             .is_some_and(|inner| inner.node == index);
         if !again {
-            self.data.steps += 1;
             let limit = self
                 .data
                 .start
                 .max_steps
                 .unwrap_or(self.graph.limits.max_steps);
-            if self.data.steps > limit {
+            if self.data.steps >= limit {
                 let noun = match self.graph.form {
                     Form::States => "states",
                     Form::Steps => "steps",
                 };
                 let message = format!(
-                    "{limit} {noun} have been executed and the run is not over; raise `limits.max_steps` if it is meant to go on"
+                    "{limit} {noun} have been executed and the run is not over; resume it with a higher `max_steps` if it is meant to go on, or raise `limits.max_steps`"
                 );
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);
             }
+            self.data.steps += 1;
             self.effects.push(Effect::Entered(self.place(id, node)));
         }
         if let Some(when) = &node.when
@@ -497,6 +497,29 @@ impl<'r> Machine<'r> {
             Some(node) => evaluated.map_err(|failure| failure.at(&node.id)),
             None => evaluated,
         }
+    }
+
+    /// A value for a task's initial state.
+    pub(super) fn start_value(
+        &mut self,
+        id: FrameId,
+        template: &Template,
+    ) -> Result<Value, Failure> {
+        self.data.evaluations += 1;
+        let view = View {
+            graph: self.graph,
+            dependents: self.dependents,
+            data: self.data,
+            frame: self.data.frames.get(&id),
+            needs: None,
+            error: None,
+            result: None,
+            locals: &[],
+            has_state: false,
+            at: self.at,
+            seed: self.data.evaluations,
+        };
+        self.evaluator.render(template, &view)
     }
 
     pub(super) fn render(

@@ -1,6 +1,9 @@
 //! Where the values of a step come from: its templates as written, with what each place in them
 //! stands for. For people and agents that want to understand a step; nothing depends on it.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use flow_model::expression::{Piece, pieces};
 use flow_model::graph::{Expression, Kind, Node, Runner, Template};
 
@@ -21,6 +24,38 @@ pub struct Origin {
     pub written: Option<String>,
     /// What each `{{ … }}` stands for. Long values are named by their size.
     pub replacements: Vec<(String, Value)>,
+}
+
+/// The steps of a program as they are written. Each is taken apart once: an evaluator knows an
+/// expression by the place where it stands.
+#[derive(Default)]
+pub(super) struct Origins(Mutex<HashMap<usize, Arc<Written>>>);
+
+/// A step as its author wrote it.
+struct Written {
+    whole: Option<String>,
+    /// Every `{{ … }}`, as written and as an expression.
+    places: Vec<(String, Template)>,
+}
+
+impl Origins {
+    /// A node of the program's graph.
+    fn of(&self, node: &Node) -> Arc<Written> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = known.entry(std::ptr::from_ref(node).addr());
+        Arc::clone(written.or_insert_with(|| {
+            let templates = sources(&node.kind);
+            let mut places = Vec::new();
+            for template in &templates {
+                interpolations(template, &mut places);
+            }
+            let whole = templates.first().filter(|_| !places.is_empty());
+            Arc::new(Written {
+                whole: whole.map(|template| as_written(template)),
+                places,
+            })
+        }))
+    }
 }
 
 impl Run {
@@ -88,27 +123,24 @@ impl Run {
     }
 
     fn origin_of(&self, frame: &Frame, node: &Node) -> Origin {
-        let templates = sources(&node.kind);
-        let mut found: Vec<(String, Expression)> = Vec::new();
-        for template in &templates {
-            interpolations(template, &mut found);
-        }
-        let written = templates.first().filter(|_| !found.is_empty());
-        let written = written.map(|template| as_written(template));
-        let replacements = found.into_iter().filter_map(|(text, expression)| {
-            let value = self.value_now(frame, node, expression)?;
-            Some((text, value))
+        let written = self.program().origins.of(node);
+        let places = written.places.iter();
+        let replacements = places.filter_map(|(text, place)| {
+            let value = self.value_now(frame, node, place)?;
+            Some((text.clone(), value))
         });
         Origin {
             replacements: replacements.collect(),
-            written,
+            written: written.whole.clone(),
         }
     }
 
     /// What an expression of a step stands for, if that can be said again.
-    fn value_now(&self, frame: &Frame, node: &Node, expression: Expression) -> Option<Value> {
+    fn value_now(&self, frame: &Frame, node: &Node, place: &Template) -> Option<Value> {
         let data = self.data()?;
-        let source = &expression.source;
+        let Template::Expression(Expression { source, .. }) = place else {
+            return None;
+        };
         if FLEETING.iter().any(|word| source.contains(word)) {
             return None;
         }
@@ -118,8 +150,7 @@ impl Run {
             return Some(Value::text("***"));
         }
         let view = self.view_of(data, frame, node)?;
-        let template = Template::Expression(expression);
-        let value = self.program().evaluator.render(&template, &view).ok()?;
+        let value = self.program().evaluator.render(place, &view).ok()?;
         let size = value.size();
         Some(if size <= SHOWN {
             value
@@ -169,10 +200,10 @@ fn sources(kind: &Kind) -> Vec<&Template> {
 }
 
 /// Every `{{ … }}` of a template, each once.
-fn interpolations(template: &Template, found: &mut Vec<(String, Expression)>) {
+fn interpolations(template: &Template, found: &mut Vec<(String, Template)>) {
     let mut add = |text: String, expression: Expression| {
         if found.iter().all(|(known, _)| *known != text) {
-            found.push((text, expression));
+            found.push((text, Template::Expression(expression)));
         }
     };
     match template {

@@ -301,10 +301,9 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
-        let chosen = answer.get("choice").unwrap_or(answer);
-        let edge = match chosen {
-            Value::Int(choice) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
-            Value::Str(name) => edges.iter().copied().find(|at| {
+        let edge = match chosen(answer) {
+            Some(Value::Int(choice)) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
+            Some(Value::Str(name)) => edges.iter().copied().find(|at| {
                 let target = node.edges.get(usize::from(*at)).map(|edge| edge.to);
                 matches!(target, Some(Target::Node(to)) if self.node(id, to).is_some_and(|n| *n.id == **name))
             }),
@@ -395,5 +394,23 @@ impl<'r> Machine<'r> {
             let name = format!("{}_{field}", node.id);
             self.data.variables.insert(Arc::from(name), value.clone());
         }
+    }
+}
+
+/// What a judgement names: an index or a state; null says that none holds.
+fn chosen(answer: &Value) -> Option<&Value> {
+    match answer {
+        Value::Map(_) => answer.get("choice"),
+        other => Some(other),
+    }
+}
+
+/// Whether an answer names one of the choices, or says that none holds.
+pub(super) fn is_judgement(choices: &[(String, String)], answer: &Value) -> bool {
+    match chosen(answer) {
+        Some(Value::Null) => true,
+        Some(Value::Int(index)) => usize::try_from(*index).is_ok_and(|index| index < choices.len()),
+        Some(Value::Str(name)) => choices.iter().any(|(_, state)| **state == **name),
+        _ => false,
     }
 }

@@ -347,8 +347,10 @@ impl Writer<'_> {
                 self.choices.pick(&["1", "2", "60"])
             );
         }
-        if self.choices.once_in(4) {
-            self.text += &format!("{pad}agent: '@helper'\n");
+        match self.choices.below(8) {
+            6 => self.text += &format!("{pad}agent: '@helper'\n"),
+            7 => self.text += &format!("{pad}agent: '@task'\n"),
+            _ => {}
         }
         let rule = self.choices.pick(&[
             "fail",

@@ -21,7 +21,7 @@ use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
 use flow_runtime::run::{
-    Data, Effect, Event, Expressions, FailureKind, Happening, Program, Run, Status,
+    Allowance, Data, Effect, Event, Expressions, FailureKind, Happening, Program, Run, Status,
 };
 use flow_runtime::value::Value;
 use proptest::collection::vec;
@@ -57,6 +57,14 @@ fn compiled(definition: &str) -> Graph {
 
 /// A definition, its inputs, and what happens to a run of it.
 fn played(definition: Vec<u16>, turns: Vec<u16>) -> World {
+    played_in(World::new, definition, turns)
+}
+
+fn played_in(
+    world: fn(Arc<Program>, Value) -> World,
+    definition: Vec<u16>,
+    turns: Vec<u16>,
+) -> World {
     let text = definitions::definition(&mut Choices::new(definition));
     let inputs = Value::map([
         ("a", Value::Int(3)),
@@ -65,8 +73,7 @@ fn played(definition: Vec<u16>, turns: Vec<u16>) -> World {
             Value::list([Value::Int(1), Value::Int(2), Value::Int(3)]),
         ),
     ]);
-    let world = World::new(program(compiled(&text)), inputs);
-    play(world, turns)
+    play(world(program(compiled(&text)), inputs), turns)
 }
 
 fn play(mut world: World, turns: Vec<u16>) -> World {
@@ -147,7 +154,7 @@ fn cancels(world: &World, strays: &mut Choices) {
     let before = memory(&cancelled.run);
     for _ in 0..8 {
         cancelled.stray(strays);
-        cancelled.apply(Happening::Resumed);
+        cancelled.apply(Happening::Resumed(Allowance::default()));
         cancelled.apply(Happening::Continued);
     }
     assert_eq!(memory(&cancelled.run), before);
@@ -200,6 +207,33 @@ proptest! {
     ) {
         let world = played(definition, turns);
         cancels(&world, &mut Choices::new(strays));
+    }
+
+    #[test]
+    fn what_agents_do_to_a_run_is_replayed_the_same(
+        definition in vec(any::<u16>(), 0..160),
+        turns in vec(any::<u16>(), 0..240),
+    ) {
+        replays(&played_in(World::of_agents, definition, turns));
+    }
+
+    #[test]
+    fn whatever_agents_have_done_cancelling_ends_everything(
+        definition in vec(any::<u16>(), 0..160),
+        turns in vec(any::<u16>(), 0..120),
+        strays in vec(any::<u16>(), 0..60),
+    ) {
+        let world = played_in(World::of_agents, definition, turns);
+        cancels(&world, &mut Choices::new(strays));
+    }
+
+    #[test]
+    fn once_agents_behave_every_run_ends(
+        definition in vec(any::<u16>(), 0..160),
+        turns in vec(any::<u16>(), 0..120),
+    ) {
+        let mut world = played_in(World::of_agents, definition, turns);
+        prop_assert!(world.finish(5_000), "the run does not end: {:?}", world.wanted);
     }
 
     #[test]

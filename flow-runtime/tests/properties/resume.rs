@@ -1,7 +1,7 @@
 //! Resuming a failed run: the failed step runs again, and nothing before it.
 
 use flow_model::graph::Kind;
-use flow_runtime::run::{Effect, Failure, FailureKind, Happening, Status};
+use flow_runtime::run::{Allowance, Effect, Failure, FailureKind, Happening, Status};
 use flow_runtime::value::Value;
 
 use super::world::{Wanted, World};
@@ -12,7 +12,7 @@ pub(crate) fn repeats_the_failed_step(world: &mut World) {
     let data = world.run.data().unwrap();
     let failed = data.error.as_ref().and_then(|error| error.step.clone());
     let has_begun = data.steps > 0;
-    assert!(world.apply(Happening::Resumed));
+    assert!(world.apply(Happening::Resumed(Allowance::default())));
     let effects = world.records.last().unwrap().effects.iter();
     let mut entered = effects.filter_map(|effect| match effect {
         Effect::Entered(place) if place.frame == 0 => Some(place.node.as_str()),
@@ -103,7 +103,7 @@ steps: [{id: work, type: shell, command: work}]
         assert_eq!(world.run.status(), Status::Failed);
         let error = world.run.data().unwrap().error.clone().unwrap();
         assert!(error.message.contains("limits.timeout"), "{error:?}");
-        world.apply(Happening::Resumed);
+        world.apply(Happening::Resumed(Allowance::default()));
     }
 }
 

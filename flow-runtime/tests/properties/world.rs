@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use flow_model::graph::{Operation, PromptKind};
 use flow_runtime::run::{
-    Action, ActionId, Data, Deed, Effect, Event, Failure, FailureKind, Happening, Program, Run,
-    Start, Status, Update,
+    Action, ActionId, Data, Deed, Effect, Event, Failure, FailureKind, Handout, Happening, Named,
+    NamedTask, Part, Program, Run, Start, Status, Update,
 };
 use flow_runtime::value::Value;
 
@@ -49,6 +49,15 @@ pub(crate) fn memory(run: &Run) -> String {
 
 impl World {
     pub(crate) fn new(program: Arc<Program>, inputs: Value) -> Self {
+        World::started(program, inputs, false)
+    }
+
+    /// A world in which agents drive the run.
+    pub(crate) fn of_agents(program: Arc<Program>, inputs: Value) -> Self {
+        World::started(program, inputs, true)
+    }
+
+    fn started(program: Arc<Program>, inputs: Value, agent_driven: bool) -> Self {
         let mut world = World {
             run: Run::new(program),
             at: 1_700_000_000_000,
@@ -60,6 +69,7 @@ impl World {
         world.apply(Happening::Started(Start {
             run: "r-test".to_owned(),
             inputs,
+            agent_driven,
             ..Start::default()
         }));
         world
@@ -99,7 +109,7 @@ impl World {
             | Happening::Late { .. }
             | Happening::Cancelled { .. }
             | Happening::Rested
-            | Happening::Resumed => {}
+            | Happening::Resumed(_) => {}
         }
         self.take_in(&effects);
         self.records.push(Record {
@@ -163,7 +173,10 @@ impl World {
         let is_work = |id: &&ActionId| Some(**id) != limit;
         let work = self.wanted.keys().filter(is_work).count();
         match self.run.status() {
-            Status::Running => assert!(work > 0 || continues, "the run waits for nothing"),
+            Status::Running => {
+                let waits = work > 0 || continues || !self.open_tasks().is_empty();
+                assert!(waits, "the run waits for nothing");
+            }
             Status::Completed | Status::Failed | Status::Cancelled => {
                 assert_eq!((self.wanted.len(), continues), (0, false), "left behind");
                 assert!(data.waiting.is_empty() && data.queue.is_empty());
@@ -172,6 +185,64 @@ impl World {
         let acts = |wanted: &&Wanted| matches!(wanted, Wanted::Action(_));
         let acts = self.wanted.values().filter(acts).count() as u64;
         assert_eq!(acts, data.under_way, "actions under way are counted wrong");
+        if self.run.is_agent_driven() {
+            self.names_lead_back();
+        }
+    }
+
+    /// What an agent is handed is found again by its name, and by no other's.
+    fn names_lead_back(&self) {
+        for wanted in self.wanted.values() {
+            let Wanted::Action(action) = wanted else {
+                continue;
+            };
+            let name = self.run.step_name(action);
+            match self.run.named(&name) {
+                Named::Action(found) => assert_eq!(found.id, action.id, "{name}"),
+                other => panic!("{name} leads to {other:?}"),
+            }
+        }
+        for (tasks, item) in self.open_tasks() {
+            let name = self.run.task_name(tasks, item);
+            let part = Part::Task { tasks, item };
+            match self.run.named_task(&name) {
+                NamedTask::Task(found, _) => assert_eq!(found, part, "{name}"),
+                other => panic!("{name} leads to {other:?}"),
+            }
+        }
+    }
+
+    /// The tasks of sub-agents that are not over, begun or not, with those within them.
+    fn open_tasks(&self) -> Vec<(ActionId, usize)> {
+        let mut open = Vec::new();
+        let mut parts = vec![Part::Main];
+        while let Some(part) = parts.pop() {
+            let found = self.run.handouts(part);
+            let handed = found.steps.iter().filter_map(|step| match step {
+                Handout::Tasks(tasks) => Some(*tasks),
+                Handout::Action(_) => None,
+            });
+            for tasks in handed.chain(found.under_way.iter().copied()) {
+                for item in tasks.open_items() {
+                    let tasks = tasks.id;
+                    open.push((tasks, item));
+                    parts.push(Part::Task { tasks, item });
+                }
+            }
+        }
+        open
+    }
+
+    /// A sub-agent begins a task, or tries to begin one that is not free; gives whether one began.
+    fn take(&mut self, choices: &mut Choices) -> bool {
+        let open = self.open_tasks();
+        let first = choices.below(open.len());
+        let (before, after) = open.split_at(first.min(open.len()));
+        let mut turns = after.iter().chain(before);
+        turns.any(|(tasks, item)| {
+            let (tasks, item) = (*tasks, *item);
+            self.apply(Happening::Taken { tasks, item })
+        })
     }
 
     /// The next thing that happens, as the choices say.
@@ -185,6 +256,7 @@ impl World {
             };
         }
         match choices.below(16) {
+            11 if self.run.is_agent_driven() => self.agents(choices),
             12 => self.stray(choices),
             13 => {
                 let update =
@@ -219,8 +291,32 @@ impl World {
         }
     }
 
+    /// Something that only agents do.
+    fn agents(&mut self, choices: &mut Choices) {
+        match choices.below(8) {
+            6 => {
+                // A task that nobody has, or that is not there.
+                let last = self.run.data().map_or(0, |data| data.next_action);
+                let tasks = ActionId(choices.below(last as usize + 2) as u64);
+                let item = choices.below(5);
+                self.apply(Happening::Taken { tasks, item });
+            }
+            7 => {
+                let reason = "it cannot be done".to_owned();
+                self.apply(Happening::GivenUp { reason });
+            }
+            _ => drop(self.take(choices)),
+        }
+    }
+
     /// Answers something that is wanted.
     fn answer(&mut self, choices: &mut Choices) {
+        // Sub-agents begin what there is to begin, sooner or later.
+        let limit = self.run.data().and_then(|data| data.limit).map(|it| it.0);
+        let is_idle = self.wanted.keys().all(|id| Some(*id) == limit);
+        if (is_idle || choices.once_in(4)) && self.take(choices) {
+            return;
+        }
         if self.is_to_continue && !choices.once_in(3) {
             self.apply(Happening::Continued);
             return;
@@ -287,7 +383,10 @@ impl World {
             (Some(Wanted::Time), Happening::Woke { .. }) => true,
             (Some(Wanted::Action(_)), Happening::Woke { .. }) => false,
             (Some(Wanted::Action(_)), _) => true,
-            (Some(Wanted::Time), _) | (None, _) => false,
+            // Tasks complete by themselves; but they can be given up.
+            (None, Happening::Completed { .. } | Happening::Woke { .. }) => false,
+            (None, _) => self.run.tasks(id).is_some(),
+            (Some(Wanted::Time), _) => false,
         };
         if is_meant {
             return;
@@ -402,11 +501,10 @@ fn good(deed: &Deed, choices: &mut Choices) -> Value {
             ("computed", Value::map([("inner", Value::Int(1))])),
             ("success", Value::Bool(true)),
         ]),
-        Deed::Judge { choices: cases, .. } => match choices.below(cases.len() + 3) {
+        Deed::Judge { choices: cases, .. } => match choices.below(cases.len() + 2) {
             0 => Value::map([("choice", Value::Int(0))]),
             1 => Value::map([("choice", Value::Null)]),
-            2 => Value::map([("choice", Value::text("nowhere"))]),
-            at => Value::map([("choice", Value::text(&cases[at - 3].1))]),
+            at => Value::map([("choice", Value::text(&cases[at - 2].1))]),
         },
     }
 }

@@ -24,6 +24,9 @@ impl Terms {
         // Without one, zsh asks its new user questions.
         std::fs::write(home.path().join(".zshrc"), "PS1='%% '\n").unwrap();
         std::fs::write(home.path().join(".bashrc"), "PS1='$ '\n").unwrap();
+        // Without it, fish reads all manual pages in a process of its own.
+        let completions = home.path().join(".local/share/fish/generated_completions");
+        std::fs::create_dir_all(completions).unwrap();
         Terms {
             terminals: Terminals::new(options).unwrap(),
             home,

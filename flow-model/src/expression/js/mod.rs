@@ -16,7 +16,9 @@ use tree as parser;
 use unparsed as parser;
 
 use super::pieces::{self, Piece, pieces, trimmed};
-use super::{Analysis, Dialect, Fault, Interpolation, Named, Shape, Transform, vocabulary};
+use super::{
+    Analysis, Dialect, Fault, FaultKind, Interpolation, Named, Shape, Transform, vocabulary,
+};
 
 /// An expression and the filters applied to its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,16 +117,48 @@ pub(super) fn expression(text: &str) -> Analysis {
             read.optional |= read.range == pipeline.expression;
         }
     }
+    if let Some(name) = last_piped(text, pipeline.expression.end) {
+        // What is called there is a filter, not a function.
+        let called = |fault: &Fault| {
+            matches!(fault.kind, FaultKind::UnknownFunction(_)) && fault.range == name.range
+        };
+        if let Some(at) = analysis.faults.iter().position(called) {
+            analysis.faults.remove(at);
+            analysis.unknown_filter(&name.name, name.range.clone());
+        }
+        analysis.piped.push(name);
+    }
     for call in pipeline.filters {
         if let Some(arguments) = call
             .arguments
             .filter(|range| !text[range.clone()].trim().is_empty())
         {
-            analysis.absorb(arguments_of(&text[arguments.clone()]), arguments.start);
+            let written = &text[arguments.clone()];
+            let mut found = arguments_of(written);
+            if vocabulary::takes_pattern(&call.filter.name) {
+                found.patterns.extend(parser::first_text(written));
+            }
+            analysis.absorb(found, arguments.start);
         }
         analysis.filters.push(call.filter);
     }
     analysis
+}
+
+/// The name after the last `|` before `end`, alone or called.
+fn last_piped(text: &str, end: usize) -> Option<Named> {
+    let pipe = pieces::pipes(&text[..end]).pop()?;
+    let range = trimmed(text, pipe + 1..end);
+    let part = &text[range.clone()];
+    let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let length = part.find(|letter| !word(letter)).unwrap_or(part.len());
+    let (name, rest) = part.split_at(length);
+    let alone = rest.is_empty() || rest.trim_start().starts_with('(') && rest.ends_with(')');
+    let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+    (alone && named).then(|| Named {
+        name: name.to_owned(),
+        range: range.start..range.start + length,
+    })
 }
 
 fn part(text: &str, range: Range<usize>) -> Analysis {
@@ -225,7 +259,10 @@ pub fn transform(text: &str) -> Transform {
         };
     }
     match (parser::expression(text), parser::body(text)) {
-        (Ok(analysis), _) => expression(analysis),
+        (Ok(mut analysis), _) => {
+            analysis.piped.extend(last_piped(text, text.len()));
+            expression(analysis)
+        }
         (Err(_), Ok(analysis)) => body(analysis),
         (Err(_), Err(fault)) if statement => body(Analysis::fault(fault)),
         (Err(fault), Err(_)) => expression(Analysis::fault(fault)),

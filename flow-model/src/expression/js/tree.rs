@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    BindingIdentifier, CallExpression, ChainElement, Expression, Function, IdentifierReference,
-    LogicalExpression, ReturnStatement, UnaryExpression, VariableDeclaration,
-    VariableDeclarationKind,
+    ArrayExpressionElement, BinaryExpression, BindingIdentifier, CallExpression, ChainElement,
+    Expression, Function, IdentifierReference, LogicalExpression, ReturnStatement, UnaryExpression,
+    VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan, SourceType, Span};
-use oxc_syntax::operator::{LogicalOperator, UnaryOperator};
+use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 
 use super::super::{Analysis, Fault, Named, Read, vocabulary};
@@ -40,6 +40,24 @@ pub(super) fn expression(text: &str) -> Result<Analysis, Fault> {
             }
             None => fault(text, "Unexpected token", None, None),
         }),
+    }
+}
+
+/// The first of several arguments, when it is written out as a text.
+pub(super) fn first_text(arguments: &str) -> Option<Named> {
+    let allocator = Allocator::default();
+    let list = format!("[{arguments}]");
+    let parser = Parser::new(&allocator, &list, SourceType::cjs()).with_options(options());
+    let Ok(Expression::ArrayExpression(list)) = parser.parse_expression() else {
+        return None;
+    };
+    match list.elements.first()? {
+        ArrayExpressionElement::StringLiteral(text) => {
+            let written = range(text.span);
+            let written = written.start.checked_sub(1)?..written.end.checked_sub(1)?;
+            Some(Named::within(text.value.as_str(), arguments, written))
+        }
+        _ => None,
     }
 }
 
@@ -134,6 +152,8 @@ struct Tree {
     scopes: Vec<Scope>,
     hoisting: bool,
     returns: bool,
+    /// What is read now is compared, measured or changed.
+    examines: bool,
 }
 
 #[derive(Default)]
@@ -149,6 +169,16 @@ struct Scope {
 enum Reference {
     Read(Read),
     Call(Named),
+}
+
+/// Whether an expression is what stands for no value, or an empty text.
+fn is_nothing(expression: &Expression<'_>) -> bool {
+    match expression {
+        Expression::NullLiteral(_) => true,
+        Expression::Identifier(name) => name.name == "undefined",
+        Expression::StringLiteral(text) => text.value.is_empty(),
+        _ => false,
+    }
 }
 
 /// One step of a path.
@@ -176,6 +206,7 @@ impl Tree {
             scopes: vec![outside],
             hoisting: false,
             returns: false,
+            examines: false,
         }
     }
 
@@ -228,6 +259,16 @@ impl Tree {
     /// Visits an operand whose being undefined is handled if `optional`.
     fn operand<'a>(&mut self, expression: &Expression<'a>, optional: bool) {
         if !self.path(expression, optional) {
+            walk::walk_expression(self, expression);
+        }
+    }
+
+    /// Walks an operand that is compared, measured or changed.
+    fn examined<'a>(&mut self, expression: &Expression<'a>, optional: bool) {
+        self.examines = true;
+        let is_path = self.path(expression, optional);
+        self.examines = false;
+        if !is_path {
             walk::walk_expression(self, expression);
         }
     }
@@ -303,6 +344,7 @@ impl Tree {
             path,
             dynamic,
             optional,
+            examined: self.examines,
             range,
         }));
     }
@@ -377,15 +419,27 @@ impl<'a> Visit<'a> for Tree {
             }
             // What is called on a value is a method, not a field of it.
             Expression::StaticMemberExpression(member) => {
-                self.operand(&member.object, member.optional);
+                self.examined(&member.object, member.optional);
             }
             Expression::ComputedMemberExpression(member) => {
-                self.operand(&member.object, member.optional);
+                self.examined(&member.object, member.optional);
                 self.visit_expression(&member.expression);
             }
             other => self.visit_expression(other),
         }
         self.visit_arguments(&call.arguments);
+    }
+
+    fn visit_binary_expression(&mut self, binary: &BinaryExpression<'a>) {
+        // Texts are joined with a plus, and whether there is a value can be asked of any.
+        let joins = binary.operator == BinaryOperator::Addition;
+        if joins || is_nothing(&binary.left) || is_nothing(&binary.right) {
+            self.visit_expression(&binary.left);
+            self.visit_expression(&binary.right);
+        } else {
+            self.examined(&binary.left, false);
+            self.examined(&binary.right, false);
+        }
     }
 
     fn visit_unary_expression(&mut self, unary: &UnaryExpression<'a>) {

@@ -18,3 +18,18 @@ fn variables_become_interpolations_and_the_rest_stays() {
         std::borrow::Cow::Borrowed(_)
     ));
 }
+
+#[test]
+fn what_was_a_variable_reads_as_one_again() {
+    for text in [
+        "echo {name} ${HOME} {{ x }}",
+        "{a}{b}",
+        "awk '{print $1}'",
+        "no",
+    ] {
+        assert_eq!(rebrace(&unbrace(text)), text);
+    }
+    for text in [r#"variable("a b")"#, r#"{{ variable("a") | sh }}"#] {
+        assert_eq!(rebrace(text), text);
+    }
+}

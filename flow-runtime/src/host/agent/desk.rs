@@ -202,7 +202,7 @@ impl Desk {
             let going = self.driver.is_going();
             if !going {
                 if self.driver.is_unnoticed() && !self.behind {
-                    self.driver.note_waiting().await?;
+                    self.driver.note_standing().await?;
                 }
                 self.lock = None;
             }
@@ -219,7 +219,7 @@ impl Desk {
                 _ = look.tick(), if going || waits => Event::Look,
             };
             match event {
-                Event::Stop => return Ok(self.driver.note_waiting().await?),
+                Event::Stop => return Ok(self.driver.note_standing().await?),
                 Event::Asked(None) => open = false,
                 Event::Asked(Some(request)) => self.serve(request).await?,
                 Event::Came(Some(message)) => {

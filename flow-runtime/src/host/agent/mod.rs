@@ -26,7 +26,7 @@ pub use step::{Step, StepKind, Task, TaskPage};
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{Allowance, Checkpoint, Failure, FailureKind, Happening, Status, Update};
 use crate::secret;
 use crate::value::Value;
 
@@ -644,7 +644,8 @@ impl Agents {
         match status {
             Status::Running => Ok(()),
             Status::Failed | Status::Completed | Status::Cancelled => {
-                self.record(run, Happening::Resumed).await
+                self.record(run, Happening::Resumed(Allowance::default()))
+                    .await
             }
         }
     }

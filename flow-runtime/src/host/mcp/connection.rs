@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
-    JsonObject, ProtocolVersion, Tool,
+    JsonObject, ProtocolVersion, RequestMetaObject, Tool,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService,
@@ -22,6 +22,7 @@ use rmcp::transport::streamable_http_client::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::settings::Server;
@@ -30,6 +31,8 @@ use super::settings::Server;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server may take to end by itself once nobody talks to it.
 const GRACE: Duration = Duration::from_secs(2);
+/// Where a call says which step makes it, so that a server can recognise one that is made again.
+const STEP_KEY: &str = "flow/step_key";
 /// How much of what a server says on its standard error is remembered.
 const REMEMBERED: usize = 4 << 10;
 
@@ -82,13 +85,14 @@ impl Connection {
             }),
             Ok(Err(error)) => {
                 // A server that ended tells more by how it did.
-                let how = process.ended().await;
-                let said = process.said();
-                Err(match how {
-                    Some(how) => ConnectionError::Ended { how, said },
+                Err(match process.ended().await {
+                    Some(how) => ConnectionError::Ended {
+                        how,
+                        said: process.last_words().await,
+                    },
                     None => ConnectionError::Refused {
                         reason: reason(&error),
-                        said,
+                        said: process.said(),
                     },
                 })
             }
@@ -136,39 +140,49 @@ impl Connection {
 
     /// The tools that the server has now.
     pub(super) async fn tools(&self) -> Result<Vec<Tool>, ConnectionError> {
-        let tools = self.service.list_all_tools().await;
-        tools.map_err(|error| self.lost(&error))
+        match self.service.list_all_tools().await {
+            Ok(tools) => Ok(tools),
+            Err(error) => Err(self.lost(&error).await),
+        }
     }
 
-    /// Calls a tool.
+    /// Calls a tool. The key is the same when the call is made again.
     pub(super) async fn call(
         &self,
         tool: &str,
         arguments: JsonObject,
+        key: &str,
     ) -> Result<CallToolResult, ConnectionError> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let called = self.service.call_tool(params).await;
-        called.map_err(|error| self.lost(&error))
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut meta = RequestMetaObject::new();
+        meta.0.0.insert(STEP_KEY.to_owned(), key.into());
+        params.meta = Some(meta);
+        match self.service.call_tool(params).await {
+            Ok(result) => Ok(result),
+            Err(error) => Err(self.lost(&error).await),
+        }
     }
 
-    fn lost(&self, error: &ServiceError) -> ConnectionError {
+    async fn lost(&self, error: &ServiceError) -> ConnectionError {
         match error {
             ServiceError::McpError(error) => ConnectionError::Told(error.message.to_string()),
             ServiceError::TransportClosed => ConnectionError::Ended {
                 how: String::new(),
-                said: self.said(),
+                said: self.last_words().await,
             },
             ServiceError::TransportSend(error) => ConnectionError::Refused {
                 reason: unreachable(&*error.error),
-                said: self.said(),
+                said: self.last_words().await,
             },
             other => ConnectionError::Told(other.to_string()),
         }
     }
 
-    fn said(&self) -> String {
-        let process = self.process.as_ref();
-        process.map_or_else(String::new, Process::said)
+    async fn last_words(&self) -> String {
+        match &self.process {
+            Some(process) => process.last_words().await,
+            None => String::new(),
+        }
     }
 
     /// Says goodbye. A server that is a program has ended when this returns.
@@ -235,6 +249,8 @@ struct Process {
     child: Child,
     pid: Option<u32>,
     said: Arc<Mutex<Vec<u8>>>,
+    /// Closed when there is nothing more to hear.
+    listening: watch::Receiver<()>,
 }
 
 type Streams = (tokio::process::ChildStdout, tokio::process::ChildStdin);
@@ -275,13 +291,33 @@ impl Process {
             _ => failed(error.to_string()),
         })?;
         let said = Arc::new(Mutex::new(Vec::new()));
+        let (listener, listening) = watch::channel(());
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(remember(stderr, Arc::clone(&said)));
+            let said = Arc::clone(&said);
+            tokio::spawn(async move {
+                remember(stderr, said).await;
+                drop(listener);
+            });
         }
         let streams = child.stdout.take().zip(child.stdin.take());
         let streams = streams.ok_or_else(|| failed("it has no streams".to_owned()))?;
         let pid = child.id();
-        Ok((Process { child, pid, said }, streams))
+        let process = Process {
+            child,
+            pid,
+            said,
+            listening,
+        };
+        Ok((process, streams))
+    }
+
+    /// What it said last, once it has said everything: an end can be seen before the words that
+    /// came before it.
+    async fn last_words(&self) -> String {
+        let mut listening = self.listening.clone();
+        // What it started may keep the stream open.
+        let _ = timeout(GRACE, listening.changed()).await;
+        self.said()
     }
 
     fn said(&self) -> String {

@@ -126,7 +126,7 @@ impl McpServers {
                 return Err(action(no_tool(&server, tool, &tools)));
             }
         }
-        let result = open.connection.call(tool, arguments).await;
+        let result = open.connection.call(tool, arguments, call.key).await;
         outcome(&server, tool, result.map_err(told)?)
     }
 

@@ -1,19 +1,21 @@
 //! Every expression of a document: does it parse, and does each name in it mean something?
 
-use std::ops::Range;
-use std::sync::LazyLock;
+mod commands;
+mod names;
 
-use regex::Regex;
+use std::ops::Range;
 
 use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
-use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm, Read};
+use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm};
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
-use crate::tools;
+
+use names::ReadAt;
+pub(super) use names::segments;
 
 /// What an expression is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -499,20 +501,6 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
-    /// A `{name}` or bare name that may be an input or a variable of the run.
-    fn variable(&mut self, name: &str, scope: &Scope<'d>) {
-        if scope
-            .inputs
-            .as_ref()
-            .is_some_and(|inputs| inputs.contains(&name))
-        {
-            self.checker.uses.input(scope.unit, name);
-        }
-        if self.space(scope).fields.contains_key(name) {
-            self.checker.uses.field(scope.space, name);
-        }
-    }
-
     fn analysis(
         &mut self,
         analysis: &Analysis,
@@ -549,7 +537,22 @@ impl<'d> Pass<'_, 'd> {
             finding.suggestion = suggestion;
             self.checker.report(finding);
         }
+        for pattern in &analysis.patterns {
+            // One that is bad in itself is found where it stands.
+            if let Some(fault) = self.checker.pattern_fault(pattern) {
+                let at = self.place(text, tree, span, &fault.range);
+                self.checker.bad_regex(fault.message, at);
+            }
+        }
         for read in &analysis.reads {
+            if let [name] = read.path.as_slice()
+                && analysis.piped.iter().any(|piped| piped.range == read.range)
+                && !self.is_variable(name, scope)
+            {
+                let at = self.place(text, tree, span, &read.range);
+                self.no_filter(name, at, scope);
+                continue;
+            }
             let [root, key] = segments(text, read);
             let at = ReadAt {
                 whole: self.place(text, tree, span, &read.range),
@@ -578,240 +581,6 @@ impl<'d> Pass<'_, 'd> {
             }
             None => span,
         }
-    }
-
-    fn read(&mut self, read: &Read, at: ReadAt, scope: &Scope<'d>, reads: &mut Reads) {
-        let Some(root) = read.path.first() else {
-            return;
-        };
-        let ReadAt {
-            whole: at,
-            root: root_at,
-            key: key_at,
-        } = at;
-        let key = read.path.get(1).map(String::as_str);
-        match root.as_str() {
-            "inputs" => self.input(key, key_at, scope),
-            "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
-                Diagnostic::new(Code::UnknownName, root_at)
-                    .message(format!(
-                        "`{root}` does not exist yet where the state begins"
-                    ))
-                    .help("initial values are made from `inputs`, `now()` and `uuid()`"),
-            ),
-            "state" | "this" => self.fields(key, None, read, (at, key_at), scope, reads),
-            "raw" => self.fields(key, Some(Place::Raw), read, (at, key_at), scope, reads),
-            "computed" => {
-                let place = Some(Place::Computed);
-                self.fields(key, place, read, (at, key_at), scope, reads);
-            }
-            "item" if scope.item => {}
-            "item" => self.checker.report(
-                Diagnostic::new(Code::UnknownName, at)
-                    .message("`item` means nothing outside a loop")
-                    .label("no loop around this")
-                    .help("`item` is the current one of `foreach`, in its steps or its task"),
-            ),
-            "loop" if scope.looped => self.member("loop", key, LOOP, key_at),
-            "loop" => self.checker.report(
-                Diagnostic::new(Code::UnknownName, at)
-                    .message("`loop` means nothing outside a loop")
-                    .label("no loop around this")
-                    .help("`loop` counts the rounds of `while` and `foreach`, in their steps"),
-            ),
-            "run" => self.member("run", key, RUN, key_at),
-            "env" => self.environment(key, key_at),
-            "error" if scope.error => {}
-            "result" if scope.result => {}
-            name if scope.local.contains(&name) => self.checker.uses.field(scope.space, name),
-            name if scope.state && self.space(scope).fields.contains_key(name) => {
-                let key = Some(root.as_str());
-                self.fields(key, None, read, (at, root_at), scope, reads);
-            }
-            name => self.bare(name, root_at, scope),
-        }
-    }
-
-    fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
-        self.variable(name, scope);
-        if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
-            return;
-        }
-        let looped = if scope.item { LOOPED } else { &[] };
-        let fields = self.space(scope).fields.keys().chain(&scope.local);
-        let known = ROOTS.iter().chain(looped).chain(fields).copied();
-        let finding = Diagnostic::new(Code::UnknownName, at)
-            .message(format!("`{name}` means nothing here"))
-            .label("unknown name");
-        let mut finding = self.checker.suggest(finding, name, known);
-        if scope
-            .inputs
-            .as_ref()
-            .is_some_and(|inputs| inputs.contains(&name))
-        {
-            finding = finding.help(format!("inputs are read as `inputs.{name}`"));
-            finding.suggestion = Some(format!("inputs.{name}"));
-        } else if finding.suggestion.is_none() {
-            finding = finding.help(match name {
-                "error" => "`error` exists in failure steps and `error_state_update`",
-                "result" => "`result` exists in `state_update`",
-                _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
-            });
-        }
-        self.checker.report_in_path(finding, name, false);
-    }
-
-    fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
-        let Some(name) = key else {
-            self.checker.uses.all_inputs.insert(scope.unit);
-            return;
-        };
-        self.checker.uses.input(scope.unit, name);
-        let Some(declared) = &scope.inputs else {
-            return;
-        };
-        if declared.contains(&name) || self.checker.lost.mentions(name) {
-            return;
-        }
-        let finding = Diagnostic::new(Code::UnknownInput, at)
-            .message(format!("there is no input `{name}`"))
-            .label("not declared under `inputs`");
-        let known = declared.iter().copied();
-        let mut finding = self.checker.suggest(finding, name, known);
-        match &finding.suggestion {
-            Some(near) => {
-                let near = near.clone();
-                self.checker.uses.input(scope.unit, &near);
-            }
-            None => finding = finding.help("declare it under `inputs`"),
-        }
-        self.checker.report_in_path(finding, name, true);
-    }
-
-    fn fields(
-        &mut self,
-        key: Option<&str>,
-        place: Option<Place>,
-        read: &Read,
-        (at, key_at): (Span, Span),
-        scope: &Scope<'d>,
-        reads: &mut Reads,
-    ) {
-        let Some(name) = key else {
-            self.checker.uses.all_state.insert(scope.space);
-            return;
-        };
-        self.checker.uses.field(scope.space, name);
-        if scope.local.contains(&name) {
-            return;
-        }
-        reads.push(FieldRead {
-            field: name.to_owned(),
-            span: at,
-            optional: read.optional,
-        });
-        let known = match place {
-            None => self.space(scope).has(name),
-            Some(place) => self.space(scope).has_in(name, place),
-        };
-        if !known {
-            match place {
-                Some(place) if self.space(scope).has(name) => {
-                    self.other_tier(name, place, at, scope);
-                }
-                _ => self.unknown_field(name, key_at, scope),
-            }
-            return;
-        }
-        let Some(needs) = scope.needs else {
-            return;
-        };
-        if !needs.iter().any(|needed| needed.value == name) {
-            self.checker.report(
-                Diagnostic::new(Code::OutsideNeedsState, at)
-                    .message(format!(
-                        "this step may not read `{name}`: `needs_state` does not list it"
-                    ))
-                    .label("outside `needs_state`")
-                    .help(format!("add `{name}` to `needs_state`")),
-            );
-        }
-    }
-
-    /// A field that exists, in another tier than the one named.
-    fn other_tier(&mut self, name: &str, place: Place, at: Span, scope: &Scope<'d>) {
-        let tiers = self.space(scope).fields.get(name).cloned();
-        let found = tiers.unwrap_or_default().into_iter().next();
-        let tier = found.map_or("state", Place::word);
-        let mut finding = Diagnostic::new(Code::UnknownState, at)
-            .message(format!(
-                "`{name}` is not in {}, but in {tier}",
-                place.word()
-            ))
-            .label("another tier")
-            .help(format!("read it as `state.{name}`"));
-        finding.suggestion = Some(format!("state.{name}"));
-        self.checker.report(finding);
-    }
-
-    fn unknown_field(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
-        if self.checker.lost.may_declare(name) {
-            return;
-        }
-        let finding = Diagnostic::new(Code::UnknownState, at)
-            .message(format!("there is no state field `{name}`"))
-            .label("nothing declares or writes it");
-        let known = self.space(scope).fields.keys().copied();
-        let mut finding = self.checker.suggest(finding, name, known);
-        match &finding.suggestion {
-            Some(near) => {
-                let near = near.clone();
-                self.checker.uses.field(scope.space, &near);
-            }
-            None if scope.space > 0 && self.spaces[0].has(name) => {
-                finding = finding
-                    .label("the workflow has it, this task has not")
-                    .help("pass it to the task as an input, or say `shares_state: true` there");
-            }
-            None => {
-                finding = finding.help("declare it under `state`, or write it with `output_to`")
-            }
-        }
-        self.checker.report_in_path(finding, name, true);
-    }
-
-    fn member(&mut self, root: &str, key: Option<&str>, known: &[&str], at: Span) {
-        if let Some(key) = key
-            && !known.contains(&key)
-        {
-            let mut finding = Diagnostic::new(Code::UnknownName, at)
-                .message(format!("`{root}` has no `{key}`"))
-                .suggest(key, known.iter().copied());
-            if finding.suggestion.is_none() {
-                finding = finding.help(format!("it has `{}`", known.join("`, `")));
-            }
-            self.checker.report_in_path(finding, key, true);
-        }
-    }
-
-    fn environment(&mut self, key: Option<&str>, at: Span) {
-        let document = self.checker.document;
-        let Some(key) = key else {
-            return;
-        };
-        let known = || document.arguments.iter().map(|v| v.name.value.as_str());
-        if known().any(|name| name == key) || self.checker.lost.mentions(key) {
-            return;
-        }
-        let mut finding = Diagnostic::new(Code::UnknownName, at)
-            .message(format!(
-                "`env` has no `{key}`: it is not declared under `arguments`"
-            ))
-            .suggest(key, known());
-        if finding.suggestion.is_none() {
-            finding = finding.help("declare it under `arguments`");
-        }
-        self.checker.report_in_path(finding, key, true);
     }
 
     /// `items` that is known not to be a list.
@@ -855,92 +624,6 @@ impl<'d> Pass<'_, 'd> {
             );
         }
     }
-
-    fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
-        for interpolation in &analysis.interpolations {
-            let at = self.checker.within(tree, &interpolation.range);
-            if interpolation
-                .filters
-                .iter()
-                .any(|filter| filter == "unquoted")
-            {
-                self.checker.report(
-                    Diagnostic::new(Code::Unquoted, at)
-                        .message("this value reaches the shell unquoted: it can run any command")
-                        .help("drop `| unquoted`; a list becomes several words by itself"),
-                );
-                continue;
-            }
-            if let Some(program) = second_interpreter(&text[..interpolation.range.start]) {
-                self.checker.report(
-                    Diagnostic::new(Code::SecondInterpreter, at)
-                        .message(format!(
-                            "`{program}` reads this value a second time, as code"
-                        ))
-                        .label("quoted for the first shell only")
-                        .help(
-                            "pass it as an argument or in `env`, and read it there as a variable",
-                        ),
-                );
-            }
-        }
-    }
-
-    fn typed(&mut self, tree: &'d Tree, analysis: &Analysis, variables: &[(Range<usize>, &str)]) {
-        let unquoted = analysis
-            .interpolations
-            .iter()
-            .filter(|i| i.filters.last().is_none_or(|last| last != "sh"))
-            .map(|i| &i.range);
-        let braced =
-            variables
-                .iter()
-                .filter(|(_, name)| *name != "session_id")
-                .filter(|(_, name)| {
-                    tools::standard_variable(name).is_some()
-                        || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
-                            inputs.iter().any(|input| input.name.value == *name)
-                        })
-                })
-                .map(|(range, _)| range);
-        let places: Vec<Span> = unquoted
-            .chain(braced)
-            .map(|range| self.checker.within(tree, range))
-            .collect();
-        for at in places {
-            self.checker.report(
-                Diagnostic::new(Code::TypedValue, at)
-                    .message("this value is typed as it is: the program in front may run it")
-                    .label("not quoted")
-                    .help("add `| sh` when a shell reads it: `{{ … | sh }}`"),
-            );
-        }
-    }
-}
-
-/// Where a read stands, with its first and its second name.
-#[derive(Clone, Copy)]
-struct ReadAt {
-    whole: Span,
-    root: Span,
-    key: Span,
-}
-
-/// The ranges of the first and the second name of a read.
-pub(super) fn segments(text: &str, read: &Read) -> [Range<usize>; 2] {
-    let whole = || read.range.clone();
-    let written = text.get(whole()).unwrap_or_default();
-    let part = |name: Option<&String>, after: usize| {
-        let name = name?;
-        let at = after + written.get(after..)?.find(name.as_str())?;
-        Some(at..at + name.len())
-    };
-    let root = part(read.path.first(), 0);
-    let key = part(read.path.get(1), root.as_ref().map_or(0, |root| root.end));
-    [root, key].map(|found| match found {
-        Some(range) => read.range.start + range.start..read.range.start + range.end,
-        None => whole(),
-    })
 }
 
 /// The names there are, when none is near the unknown one.
@@ -960,11 +643,6 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
 /// Seconds that a `wait` may take.
 const MAX_WAIT: f64 = 30.0 * 86_400.0;
 
-const ROOTS: &[&str] = &["inputs", "state", "run", "env", "raw", "computed"];
-const LOOPED: &[&str] = &["item", "loop"];
-const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
-const RUN: &[&str] = &["id", "workflow", "started_at"];
-
 fn type_noun(ty: Type) -> &'static str {
     match ty {
         Type::Any => "anything",
@@ -974,40 +652,4 @@ fn type_noun(ty: Type) -> &'static str {
         Type::Array => "a list",
         Type::Object => "a map",
     }
-}
-
-/// The program that will read a value as code, from the command text before the value.
-fn second_interpreter(before: &str) -> Option<&str> {
-    // Nobody looks for the program of a value further away than this.
-    const FURTHEST: usize = 4096;
-    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(FURTHEST))..];
-    static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?x) (?-u:\b)(?:
-                (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
-              | (?P<eval>eval|ssh)(?-u:\b)
-              | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
-            )",
-        )
-        .ok()
-    });
-    let start = before
-        .rfind(['\n', ';', '|'])
-        .into_iter()
-        .chain(before.rfind("&&").map(|at| at + 1))
-        .max()
-        .map_or(0, |at| at + 1);
-    // A separator inside quotes does not end the command that the quotes belong to.
-    let command = if before[start..].matches(['"', '\'']).count() % 2 == 1 || start == 0 {
-        &before[start..]
-    } else {
-        before
-            .rfind('\n')
-            .map_or(before, |newline| &before[newline + 1..])
-    };
-    let found = PROGRAM.as_ref()?.captures(command)?;
-    let program = ["shell", "eval", "script"]
-        .iter()
-        .find_map(|name| found.name(name))?;
-    Some(program.as_str())
 }

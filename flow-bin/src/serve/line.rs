@@ -1,0 +1,247 @@
+//! Messages to a client, a line each.
+//!
+//! The structure of a tool's answer and its text are the same JSON. Here it is made once and
+//! written twice, instead of being made into a tree that is written twice.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcResponse, ServerResult};
+use rmcp::serde::Serialize;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex;
+
+/// Room that is kept for the next line.
+const KEPT: usize = 1 << 20;
+
+/// How the structure of an answer gets to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structure {
+    /// As a tree, for a transport of others.
+    Tree,
+    /// As the text says it, for [`Lines`].
+    AsText,
+}
+
+impl Structure {
+    /// An answer as a result of a tool.
+    pub(super) fn result<T: Serialize>(self, answer: &T) -> serde_json::Result<CallToolResult> {
+        let text = serde_json::to_string(answer)?;
+        let structure = match self {
+            Structure::Tree => serde_json::to_value(answer)?,
+            // No structure is `null`: it stands for the text.
+            Structure::AsText => Value::Null,
+        };
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(structure);
+        Ok(result)
+    }
+}
+
+/// What is said to a client and heard from it, a message a line.
+pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
+    heard: AsyncRwTransport<RoleServer, R, Aside<W>>,
+    said: Arc<Mutex<Said<W>>>,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    pub(super) fn new(reader: R, writer: W) -> Self {
+        let said = Arc::new(Mutex::new(Said {
+            writer,
+            line: Vec::new(),
+            written: 0,
+        }));
+        let aside = Aside {
+            said: Arc::clone(&said),
+            line: Vec::new(),
+            saying: None,
+        };
+        Lines {
+            heard: AsyncRwTransport::new_server(reader, aside),
+            said,
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let said = Arc::clone(&self.said);
+        async move {
+            let mut said = said.lock().await;
+            write(message, &mut said.line)?;
+            said.rest().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.heard.receive().await
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.heard.close().await
+    }
+}
+
+/// What is being said.
+struct Said<W> {
+    writer: W,
+    /// Lines, of which so much is written. What a sender that gave up has left is written by the
+    /// next one.
+    line: Vec<u8>,
+    written: usize,
+}
+
+impl<W: AsyncWrite + Unpin> Said<W> {
+    async fn rest(&mut self) -> io::Result<()> {
+        while self.written < self.line.len() {
+            match self.writer.write(&self.line[self.written..]).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => self.written += written,
+            }
+        }
+        self.line.clear();
+        self.line.shrink_to(KEPT);
+        self.written = 0;
+        self.writer.flush().await
+    }
+}
+
+/// Adds a message to the lines to write.
+fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Result<()> {
+    let (head, mut result) = match message {
+        JsonRpcMessage::Response(JsonRpcResponse {
+            jsonrpc,
+            id,
+            result: ServerResult::CallToolResult(result),
+        }) if result.structured_content == Some(Value::Null) => ((jsonrpc, id), result),
+        message => {
+            serde_json::to_writer(&mut *line, &message)?;
+            line.push(b'\n');
+            return Ok(());
+        }
+    };
+    result.structured_content = None;
+    line.extend_from_slice(br#"{"jsonrpc":"#);
+    serde_json::to_writer(&mut *line, &head.0)?;
+    line.extend_from_slice(br#","id":"#);
+    serde_json::to_writer(&mut *line, &head.1)?;
+    line.extend_from_slice(br#","result":"#);
+    serde_json::to_writer(&mut *line, &result)?;
+    let text = result.content.first().and_then(ContentBlock::as_text);
+    if let Some(text) = text {
+        // Within the object that was just closed, which is never empty.
+        line.pop();
+        line.extend_from_slice(br#","structuredContent":"#);
+        line.extend_from_slice(text.text.as_bytes());
+        line.push(b'}');
+    }
+    line.extend_from_slice(b"}\n");
+    Ok(())
+}
+
+/// What the reading side says by itself, of messages that it cannot read.
+struct Aside<W> {
+    said: Arc<Mutex<Said<W>>>,
+    line: Vec<u8>,
+    saying: Option<Saying>,
+}
+
+type Saying = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+impl<W: AsyncWrite + Send + Unpin + 'static> AsyncWrite for Aside<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.line.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if let Some(saying) = &mut self.saying {
+                let said = std::task::ready!(saying.as_mut().poll(context));
+                self.saying = None;
+                said?;
+            }
+            if self.line.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let line = std::mem::take(&mut self.line);
+            let said = Arc::clone(&self.said);
+            self.saying = Some(Box::pin(async move {
+                let mut said = said.lock().await;
+                said.line.extend_from_slice(&line);
+                said.rest().await
+            }));
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::{ErrorData, RequestId};
+    use serde_json::json;
+
+    fn line(message: TxJsonRpcMessage<RoleServer>) -> Value {
+        let mut line = Vec::new();
+        write(message, &mut line).expect("it can be written");
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        serde_json::from_slice(&line).expect("it is JSON")
+    }
+
+    #[test]
+    fn an_answer_reads_the_same_however_its_structure_gets_there() {
+        let answer = json!({"a": "\"line\nbreak\" \u{1f600}", "n": [1.5, null, true], "o": {}});
+        let id = || RequestId::String("x\",\"y".into());
+        let said = |structure: Structure| {
+            let result = structure.result(&answer).expect("it can be written");
+            line(JsonRpcMessage::response(result.into(), id()))
+        };
+        let told = said(Structure::AsText);
+        assert_eq!(told, said(Structure::Tree));
+        assert_eq!(told["result"]["structuredContent"], answer);
+        assert_eq!(told["id"], "x\",\"y");
+    }
+
+    #[test]
+    fn other_messages_are_written_as_they_are() {
+        let refused = CallToolResult::error(vec![ContentBlock::text("no")]);
+        let told = line(JsonRpcMessage::response(
+            refused.into(),
+            RequestId::Number(1),
+        ));
+        assert_eq!(told["result"].get("structuredContent"), None);
+        assert_eq!(told["result"]["isError"], true);
+        let error = ErrorData::invalid_params("why", None);
+        let told = line(JsonRpcMessage::error(error, Some(RequestId::Number(2))));
+        assert_eq!(told["error"]["message"], "why");
+    }
+}

@@ -1,0 +1,116 @@
+//! Values in the text of a command, and in what is typed into a terminal.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Pass;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::expression::Analysis;
+use crate::source::{Span, Tree};
+use crate::tools;
+
+impl<'d> Pass<'_, 'd> {
+    pub(super) fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
+        for interpolation in &analysis.interpolations {
+            let at = self.checker.within(tree, &interpolation.range);
+            if interpolation
+                .filters
+                .iter()
+                .any(|filter| filter == "unquoted")
+            {
+                self.checker.report(
+                    Diagnostic::new(Code::Unquoted, at)
+                        .message("this value reaches the shell unquoted: it can run any command")
+                        .help("drop `| unquoted`; a list becomes several words by itself"),
+                );
+                continue;
+            }
+            if let Some(program) = second_interpreter(&text[..interpolation.range.start]) {
+                self.checker.report(
+                    Diagnostic::new(Code::SecondInterpreter, at)
+                        .message(format!(
+                            "`{program}` reads this value a second time, as code"
+                        ))
+                        .label("quoted for the first shell only")
+                        .help(
+                            "pass it as an argument or in `env`, and read it there as a variable",
+                        ),
+                );
+            }
+        }
+    }
+
+    pub(super) fn typed(
+        &mut self,
+        tree: &'d Tree,
+        analysis: &Analysis,
+        variables: &[(Range<usize>, &str)],
+    ) {
+        let unquoted = analysis
+            .interpolations
+            .iter()
+            .filter(|i| i.filters.last().is_none_or(|last| last != "sh"))
+            .map(|i| &i.range);
+        let braced =
+            variables
+                .iter()
+                .filter(|(_, name)| *name != "session_id")
+                .filter(|(_, name)| {
+                    tools::standard_variable(name).is_some()
+                        || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
+                            inputs.iter().any(|input| input.name.value == *name)
+                        })
+                })
+                .map(|(range, _)| range);
+        let places: Vec<Span> = unquoted
+            .chain(braced)
+            .map(|range| self.checker.within(tree, range))
+            .collect();
+        for at in places {
+            self.checker.report(
+                Diagnostic::new(Code::TypedValue, at)
+                    .message("this value is typed as it is: the program in front may run it")
+                    .label("not quoted")
+                    .help("add `| sh` when a shell reads it: `{{ … | sh }}`"),
+            );
+        }
+    }
+}
+
+/// The program that will read a value as code, from the command text before the value.
+fn second_interpreter(before: &str) -> Option<&str> {
+    // Nobody looks for the program of a value further away than this.
+    const FURTHEST: usize = 4096;
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(FURTHEST))..];
+    static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?x) (?-u:\b)(?:
+                (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
+              | (?P<eval>eval|ssh)(?-u:\b)
+              | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
+            )",
+        )
+        .ok()
+    });
+    let start = before
+        .rfind(['\n', ';', '|'])
+        .into_iter()
+        .chain(before.rfind("&&").map(|at| at + 1))
+        .max()
+        .map_or(0, |at| at + 1);
+    // A separator inside quotes does not end the command that the quotes belong to.
+    let command = if before[start..].matches(['"', '\'']).count() % 2 == 1 || start == 0 {
+        &before[start..]
+    } else {
+        before
+            .rfind('\n')
+            .map_or(before, |newline| &before[newline + 1..])
+    };
+    let found = PROGRAM.as_ref()?.captures(command)?;
+    let program = ["shell", "eval", "script"]
+        .iter()
+        .find_map(|name| found.name(name))?;
+    Some(program.as_str())
+}

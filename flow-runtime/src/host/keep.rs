@@ -1,0 +1,50 @@
+//! Definitions that came with their runs and are kept for reuse when those succeed. The wish is
+//! recorded with the start of a run, so that whoever ends the run fulfils it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::Kept;
+use super::local::Host;
+use crate::journal::RunId;
+use crate::run::{Effect, Start, Status};
+use crate::value::Value;
+
+/// Runs of which is remembered what became of their definitions.
+const REMEMBERED: usize = 1_000;
+
+/// What became of the definitions of runs that ended here.
+#[derive(Default)]
+pub(super) struct Keepsakes(Mutex<BTreeMap<RunId, Result<Kept, String>>>);
+
+impl Keepsakes {
+    /// What became of the definition of a run; `None` where none was to be kept, or elsewhere.
+    pub(super) fn of(&self, run: RunId) -> Option<Result<Kept, String>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&run).cloned()
+    }
+}
+
+impl Host {
+    /// Keeps the definition of a run that has just succeeded, where that was wished for.
+    pub(super) fn keep_definition(&self, run: RunId, start: &Start, effects: &[Effect]) {
+        let has_succeeded = |effect: &Effect| match effect {
+            Effect::Finish(finish) => finish.status == Status::Completed,
+            _ => false,
+        };
+        if start.keep == Value::Null || !effects.iter().any(has_succeeded) {
+            return;
+        }
+        let became = match self.inner.options.workflows.keep(&start.keep).transpose() {
+            Some(became) => became,
+            None => return,
+        };
+        let keepsakes = &self.inner.keepsakes;
+        let mut all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(run, became);
+        if all.len() > REMEMBERED {
+            // Ids of runs begin with their time.
+            all.pop_first();
+        }
+    }
+}

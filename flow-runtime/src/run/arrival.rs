@@ -1,0 +1,348 @@
+//! What an event means to the step that waits for it.
+
+use flow_model::graph::{Kind, Node, PromptKind};
+
+use super::action::shell_result;
+use super::data::Checkpoint;
+use super::effect::{Action, Deed, Effect, Finish, Status};
+use super::event::{ActionId, Failure, FailureKind, Happening};
+use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
+use super::machine::{Machine, Next};
+use super::refusal::changes;
+use super::time;
+use crate::value::Value;
+
+impl Machine<'_> {
+    pub(super) fn event(&mut self, what: &Happening) {
+        match what {
+            Happening::Started(_) => self.open(),
+            Happening::Completed { action, result } => self.completed(*action, result),
+            Happening::Failed {
+                action,
+                error,
+                result,
+            } => self.unsuccessful(*action, error.clone(), result),
+            Happening::TimedOut { action, result } => {
+                let failure = Failure::new(FailureKind::Timeout, "the step did not end in time");
+                self.unsuccessful(*action, failure, result);
+            }
+            Happening::Declined { action, reason } => self.declined(*action, reason),
+            Happening::Woke { timer } => self.woke(*timer),
+            Happening::Updated { updates } => {
+                if let Ok(changes) = changes(updates) {
+                    // Checked before it was recorded; a refusal here changes nothing.
+                    let _ = self.change(ROOT, &changes);
+                }
+            }
+            Happening::Continued => self.data.resting = false,
+            Happening::Rested => self.data.resting = true,
+            Happening::Late { .. } => {}
+            Happening::Checkpointed { reason, step } => {
+                self.data.checkpoint = Some(Checkpoint {
+                    at: self.at,
+                    event: self.data.applied,
+                    step: step.clone(),
+                    reason: reason.clone(),
+                });
+            }
+            Happening::Taken { tasks, item } => self.taken(*tasks, *item),
+            Happening::GivenUp { reason } => {
+                let failure = Failure::new(FailureKind::Action, reason.clone());
+                self.end_failed(Some(failure));
+            }
+            Happening::Cancelled { reason } => {
+                let failure = Failure::new(FailureKind::Cancelled, reason.clone());
+                self.data.error = Some(failure.clone());
+                self.finish(Finish {
+                    status: Status::Cancelled,
+                    output: Value::Null,
+                    error: Some(failure),
+                });
+            }
+            Happening::Resumed(allowance) => self.resume(*allowance),
+        }
+    }
+
+    /// The frame and the step that wait for an action, unless the answer is late, repeated, or to
+    /// something that was not handed out.
+    fn answered(&mut self, action: ActionId) -> Option<(FrameId, Step)> {
+        self.awaited(action, |waits| match waits {
+            Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
+            Waits::Environment { action: asked, .. } => asked.id == action,
+            Waits::Children(_) => true,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
+        })
+    }
+
+    pub(super) fn awaited(
+        &mut self,
+        id: ActionId,
+        is_meant: impl FnOnce(&Waits) -> bool,
+    ) -> Option<(FrameId, Step)> {
+        let frame_id = *self.data.waiting.get(&id)?;
+        let frame = self.data.frames.get_mut(&frame_id)?;
+        let step = frame.step.take_if(|step| is_meant(&step.waits))?;
+        self.data.waiting.remove(&id);
+        Some((frame_id, step))
+    }
+
+    fn completed(&mut self, action: ActionId, result: &Value) {
+        // Tasks complete by themselves, when the last of them does.
+        if self.is_tasks(action) {
+            return;
+        }
+        let Some((id, step)) = self.answered(action) else {
+            return;
+        };
+        let node = step.node;
+        let next = match step.waits {
+            Waits::Action(asked) => {
+                self.release();
+                self.action_ended(id, node, *asked, Ok(result.clone()))
+            }
+            Waits::Judgement { edges, settled, .. } => {
+                self.release();
+                self.judged(id, node, &edges, *settled, result)
+            }
+            Waits::Children(children) => {
+                self.put_back(id, step.node, step.since, Waits::Children(children));
+                self.release();
+                self.item_ended(id, action, Ok(result.clone()));
+                return;
+            }
+            Waits::Environment { action, value } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_found(side, value, result);
+                }
+                return;
+            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => return,
+        };
+        self.move_on(id, node, next);
+    }
+
+    fn put_back(&mut self, id: FrameId, node: u16, since: u64, waits: Waits) {
+        if let Some(frame) = self.data.frames.get_mut(&id) {
+            frame.step = Some(Step { node, since, waits });
+        }
+    }
+
+    pub(super) fn move_on(&mut self, id: FrameId, node: u16, next: Next) {
+        if let Next::Go(to) = next {
+            self.go(id, node, to);
+            self.data.ready.push_back(id);
+        }
+    }
+
+    fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, failure);
+            return;
+        }
+        let Some((id, step)) = self.answered(action) else {
+            return;
+        };
+        let node = step.node;
+        match step.waits {
+            Waits::Action(asked) => {
+                self.release();
+                let next = if let Deed::Call { .. } | Deed::Tool { .. } = &asked.what
+                    && *result != Value::Null
+                {
+                    self.retry_or_fail(id, node, *asked, failure, result.clone())
+                } else {
+                    self.retry_or_fail(id, node, *asked, failure, Value::Null)
+                };
+                self.move_on(id, node, next);
+            }
+            Waits::Judgement { .. } => {
+                self.release();
+                let next = self.fail_frame(id, failure);
+                self.move_on(id, node, next);
+            }
+            Waits::Children(children) => {
+                self.put_back(id, step.node, step.since, Waits::Children(children));
+                self.release();
+                self.item_ended(id, action, Err(failure));
+            }
+            Waits::Environment { action, .. } => {
+                self.release();
+                if let Deed::Environment { side, .. } = action.what {
+                    self.environment_lost(side, &failure);
+                }
+            }
+            // Not what is answered by a result.
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
+        }
+    }
+
+    fn declined(&mut self, action: ActionId, reason: &str) {
+        if self.is_tasks(action) {
+            self.fail_tasks(action, Failure::new(FailureKind::Refused, reason));
+            return;
+        }
+        let Some((id, step)) = self.answered(action) else {
+            return;
+        };
+        self.release();
+        if let Waits::Children(children) = step.waits {
+            let node = step.node;
+            self.put_back(id, node, step.since, Waits::Children(children));
+            let failure = Failure::new(FailureKind::Refused, reason);
+            self.item_ended(id, action, Err(failure));
+            return;
+        }
+        let confirm = matches!(
+            &step.waits,
+            Waits::Action(asked) if matches!(asked.what, Deed::Prompt { kind: PromptKind::Confirm, .. })
+        );
+        let next = if confirm {
+            let answer = Value::map([("confirmed", Value::Bool(false))]);
+            match self.settle_success(id, step.node, answer) {
+                Ok(next) => next,
+                Err(failure) => self.failed(id, step.node, failure, Value::Null),
+            }
+        } else {
+            let node = self
+                .node(id, step.node)
+                .map_or(String::new(), |node| node.id.to_string());
+            let failure = Failure::new(FailureKind::Refused, reason).at(&node);
+            self.fail_frame(id, failure)
+        };
+        self.move_on(id, step.node, next);
+    }
+
+    /// An item that was handed to an agent has ended.
+    fn item_ended(&mut self, id: FrameId, action: ActionId, ended: Result<Value, Failure>) {
+        let waits = self
+            .data
+            .frames
+            .get(&id)
+            .and_then(|frame| frame.step.as_ref());
+        let index = match waits.map(|step| &step.waits) {
+            Some(Waits::Children(children)) => children
+                .running
+                .iter()
+                .find(|(_, child)| **child == Child::Action(action))
+                .map(|(index, _)| *index),
+            _ => None,
+        };
+        if let Some(index) = index {
+            self.child_ended(Some(Parent { frame: id, index }), ended);
+        }
+    }
+
+    /// An action gave a result: what that means depends on the node.
+    fn action_ended(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        action: Action,
+        result: Result<Value, Failure>,
+    ) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let raw = match result {
+            Ok(value) => value,
+            Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
+        };
+        let meaning = match &node.kind {
+            Kind::Shell(shell) => shell_result(node, shell.output, &raw),
+            Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),
+            Kind::Delegate { .. } => match self.answer(id, index, node, &action, &raw) {
+                Ok(answer) => answer,
+                Err(next) => return next,
+            },
+            _ => Ok(raw.clone()),
+        };
+        let value = match meaning {
+            Ok(value) => value,
+            Err(failure) => return self.retry_or_fail(id, index, action, failure, raw),
+        };
+        if let Kind::Call(call) = &node.kind
+            && call.shares_computed
+            && let Some(Value::Map(computed)) = raw.get("computed")
+        {
+            for (name, value) in &computed.0 {
+                self.data.included.insert(name.clone(), value.clone());
+            }
+        }
+        // An await that finds nothing has timed out, though its result says success.
+        let missed = matches!(&action.what, Deed::Tool { tool, builtin: true, .. } if tool == "await_output")
+            && value
+                .get("match_text")
+                .is_none_or(|text| *text == Value::Null);
+        if missed {
+            let failure = Failure::new(FailureKind::Timeout, "the pattern was not found in time");
+            return self.retry_or_fail(id, index, action, failure, value);
+        }
+        match self.settle_success(id, index, value) {
+            Ok(next) => next,
+            Err(failure) => self.failed(id, index, failure, raw),
+        }
+    }
+
+    /// The next attempt, or the failure.
+    fn retry_or_fail(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        action: Action,
+        failure: Failure,
+        result: Value,
+    ) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let Some(retry) = node.retry.filter(|retry| action.attempt < retry.attempts) else {
+            return self.failed(id, index, failure, result);
+        };
+        self.track_retry(id, node);
+        let exponent = i32::try_from(action.attempt - 1).unwrap_or(i32::MAX);
+        let mut delay = retry.delay * retry.backoff.powi(exponent);
+        if let Some(most) = retry.max_delay {
+            delay = delay.min(most);
+        }
+        let timer = self.next_action();
+        let until = time::after(self.at, delay);
+        self.data.waiting.insert(timer, id);
+        self.effects.push(Effect::Sleep { timer, until });
+        self.wait(
+            id,
+            index,
+            Waits::Pause {
+                timer,
+                action: Box::new(action),
+            },
+        );
+        Next::Wait
+    }
+}
+
+/// What a tool's result means.
+fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Value, Failure> {
+    let judged = matches!(
+        deed,
+        Deed::Tool { builtin: true, .. } | Deed::Call { response: true, .. }
+    );
+    if judged && result.get("success") == Some(&Value::Bool(false)) {
+        let error = result.get("error").and_then(Value::as_str);
+        let message = match error {
+            Some(error) => format!("`{}` failed: {error}", node.id),
+            None => format!("`{}` failed", node.id),
+        };
+        return Err(Failure::new(FailureKind::Action, message));
+    }
+    Ok(match (deed, result.get("outputs")) {
+        (
+            Deed::Call {
+                response: false, ..
+            },
+            Some(outputs),
+        ) => outputs.clone(),
+        _ => result.clone(),
+    })
+}

@@ -1,0 +1,114 @@
+//! Time: timers that run out, and how long a run may take.
+
+use super::action::seconds_for;
+use super::effect::{Deed, Effect, Status};
+use super::event::{ActionId, Failure, FailureKind};
+use super::frame::{BodyRef, Frame, ROOT, Waits};
+use super::machine::Machine;
+use super::time;
+use crate::value::Value;
+
+impl Machine<'_> {
+    pub(super) fn woke(&mut self, timer: ActionId) {
+        if self.data.limit.is_some_and(|(limit, _)| limit == timer) {
+            self.data.limit = None;
+            // There is no time left to begin again.
+            self.data.again = true;
+            let seconds = self.limit_seconds().unwrap_or_default();
+            let message =
+                format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
+            // Failure steps that run out of time do not begin again.
+            let is_cleaning = |frame: &Frame| frame.body == BodyRef::OnError;
+            let mut frames = self.data.frames.iter();
+            let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
+            let id = cleaning.map_or(ROOT, |(id, _)| *id);
+            self.fail_frame(id, Failure::new(FailureKind::Limit, message));
+            return;
+        }
+        let slept = self.awaited(timer, |waits| {
+            matches!(waits, Waits::Time { .. } | Waits::Pause { .. })
+        });
+        let Some((id, step)) = slept else {
+            return;
+        };
+        match step.waits {
+            Waits::Time { seconds, .. } => {
+                let result = Value::map([
+                    ("resumed", Value::Bool(true)),
+                    ("duration", Value::number(seconds)),
+                ]);
+                let next = match self.settle_success(id, step.node, result) {
+                    Ok(next) => next,
+                    Err(failure) => self.failed(id, step.node, failure, Value::Null),
+                };
+                self.move_on(id, step.node, next);
+            }
+            Waits::Pause { action, .. } => {
+                let mut again = *action;
+                let allowed = self
+                    .node(id, step.node)
+                    .and_then(|node| seconds_for(node, &again.what));
+                again.attempt += 1;
+                again.id = self.next_action();
+                again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
+                self.dispatch(id, step.node, again);
+            }
+            Waits::Action(_)
+            | Waits::Turn(_)
+            | Waits::Judgement { .. }
+            | Waits::Environment { .. }
+            | Waits::Children(_) => {}
+        }
+    }
+
+    /// Seconds the run may take.
+    pub(super) fn limit_seconds(&self) -> Option<f64> {
+        self.data.start.timeout.or(self.graph.limits.timeout)
+    }
+
+    /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited
+    /// for.
+    pub(super) fn count_time(&mut self) {
+        let Some(limit) = self.limit_seconds() else {
+            return;
+        };
+        if self.data.status != Status::Running {
+            return;
+        }
+        let limit = (limit * 1000.0) as u64;
+        let agent_driven = self.data.start.agent_driven;
+        let is_persons = |frame: &Frame| match frame.step.as_ref().map(|step| &step.waits) {
+            Some(Waits::Action(action)) if agent_driven => action.what.is_for_agent(),
+            Some(Waits::Action(action)) => matches!(
+                action.what,
+                Deed::Prompt { .. } | Deed::Delegate { .. } | Deed::DelegateItem { .. }
+            ),
+            Some(Waits::Judgement { .. } | Waits::Children(_)) => true,
+            Some(
+                Waits::Turn(_)
+                | Waits::Pause { .. }
+                | Waits::Time { .. }
+                | Waits::Environment { .. },
+            )
+            | None => false,
+        };
+        let waits_for_people = self.data.resting || self.data.frames.values().all(is_persons);
+        match (self.data.counting_since, waits_for_people) {
+            (None, false) => {
+                self.data.counting_since = Some(self.at);
+                let timer = self.next_action();
+                let until = self.at.saturating_add(limit.saturating_sub(self.data.used));
+                self.data.limit = Some((timer, until));
+                self.effects.push(Effect::Sleep { timer, until });
+            }
+            (Some(since), true) => {
+                self.data.used += self.at.saturating_sub(since);
+                self.data.counting_since = None;
+                if let Some((timer, _)) = self.data.limit.take() {
+                    self.effects.push(Effect::Stop(timer));
+                }
+            }
+            (Some(_), false) | (None, true) => {}
+        }
+    }
+}

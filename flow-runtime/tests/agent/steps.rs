@@ -1,0 +1,222 @@
+//! Steps as an agent gets them, and what it submits.
+
+use flow_runtime::host::agent::{StepKind, Submission, TaskPage, TurnStatus};
+use serde_json::{Value as Json, json};
+
+use super::support::{PATIENT, Server, definition, kind, output, step_id};
+
+pub(crate) const EVERY_KIND: &str = "
+inputs: {branch: string}
+state: {n: 0}
+tools: {search: {}}
+outputs: {files: '{{ state.files }}', hits: '{{ state.found.hits }}', server: '{{ state.server }}', said: '{{ state.goal.input }}', answer: '{{ state.answer.response }}'}
+steps:
+  - {id: count, type: set_state, updates: {n: '{{ state.n + 1 }}'}}
+  - {id: look, type: shell, command: 'git diff {{ inputs.branch }}', output_format: lines, output_to: files}
+  - {id: here, type: shell_command, command: echo from the server, output_format: text, state_update: {path: raw.server}}
+  - {id: find, type: mcp_call, tool: search, parameters: {query: 'in {{ inputs.branch }}', n: '{{ state.n }}'}, output_to: found}
+  - {id: tell, type: prompt, kind: info, message: 'On {{ inputs.branch }}'}
+  - {id: ask, type: prompt, kind: text, message: What now?, validation: {min_length: 3}, output_to: goal}
+  - {id: think, type: delegate, instructions: 'Think about {{ state.goal.input }}', agent: '@critic', output_to: answer}
+";
+
+#[tokio::test]
+async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest() {
+    let server = Server::new();
+    let run = server.start(EVERY_KIND, json!({"branch": "ma in"})).await;
+
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Waiting);
+    assert_eq!(
+        (step_id(&turn).as_str(), kind(&turn)),
+        ("look", StepKind::Shell)
+    );
+    assert_eq!(definition(&turn, "command"), "git diff 'ma in'");
+    assert_eq!(definition(&turn, "output_format"), "lines");
+    assert_eq!(definition(&turn, "timeout"), 30.0);
+    assert_eq!(
+        definition(&turn, "state_update"),
+        &json!({"path": "raw.files", "operation": "set"})
+    );
+    let step = turn.step.as_ref().unwrap();
+    assert_eq!(
+        Json::Object(step.variable_replacements.clone()),
+        json!({"{{ inputs.branch }}": "ma in"})
+    );
+    assert_eq!(
+        step.original_expression.as_deref(),
+        Some("git diff {{ inputs.branch }}")
+    );
+    // Asking again gives the same step.
+    assert_eq!(server.next(run, None).await, turn);
+
+    let result = json!({"stdout": "a.rs\nb.rs\n", "stderr": "", "exit_code": 0});
+    let turn = server.submit(run, "look", result.clone()).await;
+    assert_eq!(
+        (step_id(&turn).as_str(), kind(&turn)),
+        ("find", StepKind::McpCall)
+    );
+    assert_eq!(
+        definition(&turn, "parameters"),
+        &json!({"query": "in ma in", "n": 1})
+    );
+    // The same step twice is answered as the first time, whatever it says.
+    let again = server.submit(run, "look", json!({"stdout": "other"})).await;
+    assert_eq!(again, turn);
+
+    let turn = server.submit(run, "find", json!({"hits": 7})).await;
+    assert_eq!(kind(&turn), StepKind::UserMessage);
+    assert_eq!(definition(&turn, "message"), "On ma in");
+    let told = server
+        .agents
+        .submit(
+            run,
+            None,
+            Submission::default(),
+            TaskPage::default(),
+            PATIENT,
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (step_id(&told).as_str(), kind(&told)),
+        ("ask", StepKind::UserInput)
+    );
+    assert_eq!(definition(&told, "validation"), &json!({"min_length": 3}));
+
+    let refused = server.try_submit(run, Some("ask"), json!("no")).await;
+    assert!(refused.unwrap_err().to_string().contains("not valid"));
+    assert_eq!(server.next(run, None).await, told);
+    let turn = server.submit(run, "ask", json!("go on")).await;
+    assert_eq!(kind(&turn), StepKind::Delegate);
+    assert_eq!(definition(&turn, "instructions"), "Think about go on");
+    assert_eq!(definition(&turn, "agent"), "@critic");
+
+    let turn = server.submit(run, "think", json!("fine")).await;
+    assert_eq!(
+        output(&turn),
+        json!({"files": ["a.rs", "b.rs"], "hits": 7, "server": "from the server", "said": "go on", "answer": "fine"})
+    );
+    assert_eq!(server.next(run, None).await.status, TurnStatus::Completed);
+}
+
+#[tokio::test]
+async fn every_call_may_be_answered_by_another_server() {
+    let mut server = Server::new();
+    let run = server.start(EVERY_KIND, json!({"branch": "main"})).await;
+    let answers = [
+        json!({"stdout": "x", "exit_code": 0}),
+        json!({"hits": 1}),
+        json!(null),
+        json!({"input": "go on"}),
+        json!({"response": "fine"}),
+    ];
+    let mut turn = server.next(run, None).await;
+    for answer in answers {
+        server.restart();
+        assert_eq!(server.next(run, None).await, turn);
+        server.restart();
+        turn = server.submit(run, &step_id(&turn), answer).await;
+    }
+    assert_eq!(output(&turn)["answer"], "fine");
+}
+
+#[tokio::test]
+async fn a_step_that_does_not_wait_is_refused_by_naming_the_one_that_does() {
+    let server = Server::new();
+    let run = server.start(EVERY_KIND, json!({"branch": "main"})).await;
+    server.next(run, None).await;
+    let refused = server.try_submit(run, Some("find"), json!(1)).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "step `find` does not wait for a result; `look` does"
+    );
+    let refused = server
+        .agents
+        .next(run, Some("look.3"), TaskPage::default(), PATIENT)
+        .await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "there is no task `look.3`, and no task is open in this run"
+    );
+}
+
+#[tokio::test]
+async fn failures_go_through_retries_and_on_error() {
+    let server = Server::new();
+    let run = server
+        .start(
+            "tools: {t: {}}
+state: {errors: []}
+outputs: {got: '{{ state.got }}', kept: '{{ state.kept | default(\"none\") }}'}
+steps:
+  - {id: try, type: mcp_call, tool: t, retry: {attempts: 2, delay: 0}, output_to: got}
+  - {id: spare, type: mcp_call, tool: t, on_error: continue, output_to: kept}
+  - {id: last, type: mcp_call, tool: t}
+",
+            json!({}),
+        )
+        .await;
+    assert_eq!(step_id(&server.next(run, None).await), "try");
+    let turn = server.fail(run, "try", "no network").await;
+    // Another attempt is another step.
+    let second = step_id(&turn);
+    assert_ne!(second, "try");
+    assert_eq!(definition(&turn, "attempt"), 2);
+    assert_eq!(step_id(&server.fail(run, "try", "once more").await), second);
+    let turn = server.submit(run, &second, json!(5)).await;
+    assert_eq!(step_id(&turn), "spare");
+    let turn = server.fail(run, "spare", "not there").await;
+    assert_eq!(step_id(&turn), "last");
+    let turn = server.fail(run, "last", "no use").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert_eq!(turn.error.unwrap().message, "no use");
+
+    // A failed run goes on from where it failed.
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    let turn = server.submit(run, &step_id(&turn), json!(1)).await;
+    assert_eq!(output(&turn), json!({"got": 5, "kept": "none"}));
+    assert!(server.agents.resume(run).await.is_err());
+}
+
+pub(crate) const LOOP: &str = "
+expressions: js
+state_schema:
+  computed:
+    left: {from: raw.todo, transform: 'input.length'}
+    busy: {from: computed.left, transform: 'input > 0'}
+default_state: {raw: {todo: [a, b, c], done: []}}
+outputs: {done: '{{ done }}', left: '{{ left }}'}
+steps:
+  - id: again
+    type: while
+    condition: '{{ busy }}'
+    max_iterations: 10
+    body:
+      - {id: do, type: agent_shell_command, command: 'echo {{ todo[0] }}', reason: it is theirs, output_format: text, state_update: {path: raw.done, operation: append}}
+      - {type: state_update, path: raw.todo, value: '{{ todo.slice(1) }}'}
+";
+
+#[tokio::test]
+async fn a_step_in_a_loop_is_another_step_each_time_round() {
+    let server = Server::new();
+    let run = server.start(LOOP, json!({})).await;
+    let mut turn = server.next(run, None).await;
+    let mut seen = Vec::new();
+    while turn.step.is_some() {
+        assert_eq!(kind(&turn), StepKind::AgentShellCommand);
+        assert_eq!(definition(&turn, "reason"), "it is theirs");
+        let command = definition(&turn, "command").as_str().unwrap().to_owned();
+        let id = step_id(&turn);
+        assert!(!seen.contains(&id), "{id} again");
+        turn = server.submit(run, &id, json!(command[5..])).await;
+        // What was submitted before changes nothing.
+        for old in &seen {
+            assert_eq!(server.submit(run, old, json!("late")).await, turn);
+        }
+        seen.push(id);
+    }
+    assert_eq!(seen[0], "do");
+    assert_eq!(output(&turn), json!({"done": ["a", "b", "c"], "left": 0}));
+}

@@ -1,0 +1,341 @@
+//! Tasks that sub-agents do.
+
+use std::time::Duration;
+
+use flow_runtime::host::agent::{Patience, StepKind, Submission, TaskPage, TurnStatus};
+use flow_runtime::value::Value;
+use serde_json::json;
+
+use super::support::{PATIENT, Server, definition, kind, output, step_id};
+
+const TASKS: &str = "
+inputs: {items: array}
+tools: {t: {}}
+outputs: {all: '{{ state.all }}'}
+tasks:
+  double:
+    description: Doubles a number.
+    inputs: {n: {type: integer, required: true}}
+    state: {seen: 0}
+    steps:
+      - {id: note, type: set_state, updates: {seen: '{{ inputs.n }}'}}
+      - {id: twice, type: mcp_call, tool: t, parameters: {n: '{{ state.seen }}'}, output_to: got}
+      - {id: give, type: return, value: '{{ state.got.n }}'}
+steps:
+  - {id: each, type: foreach, items: '{{ inputs.items }}', task: double, agent: '@task', max_parallel: 2, output_to: all}
+  - {id: after, type: mcp_call, tool: t}
+";
+
+#[tokio::test]
+async fn sub_agents_do_the_tasks_and_the_step_is_over_when_they_are() {
+    let mut server = Server::new();
+    let run = server.start(TASKS, json!({"items": [1, 2, 3]})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(
+        (step_id(&turn).as_str(), kind(&turn)),
+        ("each", StepKind::ParallelTasks)
+    );
+    let id = run.to_string();
+    assert_eq!(
+        definition(&turn, "tasks"),
+        &json!([
+            {"task_id": "each.0", "workflow_id": id, "context": {"n": 1}},
+            {"task_id": "each.1", "workflow_id": id, "context": {"n": 2}},
+            {"task_id": "each.2", "workflow_id": id, "context": {"n": 3}},
+        ])
+    );
+    assert!(
+        definition(&turn, "sub_agent_prompt")
+            .as_str()
+            .unwrap()
+            .contains("get_next_step")
+    );
+    assert_eq!(server.next(run, None).await, turn);
+
+    // Any order, but no more at a time than allowed.
+    let third = server.next(run, Some("each.2")).await;
+    assert_eq!(step_id(&third), "each.2/twice");
+    assert_eq!(definition(&third, "parameters"), &json!({"n": 3}));
+    let first = server.next(run, Some("each.0")).await;
+    assert_eq!(step_id(&first), "each.0/twice");
+    let second = server.next(run, Some("each.1")).await;
+    assert_eq!((second.status, second.step), (TurnStatus::Waiting, None));
+
+    let main = server.next(run, None).await;
+    assert_eq!(
+        (main.status, &main.step),
+        (TurnStatus::WaitingForTasks, &None)
+    );
+    let open: Vec<(&str, bool)> = main
+        .open_tasks
+        .iter()
+        .map(|task| (task.id.as_str(), task.begun))
+        .collect();
+    assert_eq!(
+        open,
+        [("each.0", true), ("each.2", true), ("each.1", false)]
+    );
+
+    server.restart();
+    let done = server.submit(run, "each.2/twice", json!({"n": 6})).await;
+    assert_eq!(
+        (done.status, done.output.to_json()),
+        (TurnStatus::Completed, json!(6))
+    );
+    // Also for a sub-agent that did not hear the answer.
+    let again = server.submit(run, "each.2/twice", json!({"n": 6})).await;
+    assert_eq!(again, done);
+    let second = server.next(run, Some("each.1")).await;
+    server.submit(run, &step_id(&second), json!({"n": 4})).await;
+    let last = server.submit(run, "each.0/twice", json!({"n": 2})).await;
+    assert_eq!(last.status, TurnStatus::Completed);
+
+    let turn = server.next(run, None).await;
+    assert_eq!(step_id(&turn), "after");
+    let late = server.next(run, Some("each.1")).await;
+    assert_eq!(late.status, TurnStatus::Completed);
+    let turn = server.submit(run, "after", json!(null)).await;
+    assert_eq!(output(&turn), json!({"all": [2, 4, 6]}));
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_asks_patiently_begins_when_another_is_done() {
+    let server = Server::new();
+    let run = server.start(TASKS, json!({"items": [1, 2, 3, 4, 5]})).await;
+    server.next(run, None).await;
+    let work = |index: usize| {
+        let agents = server.agents.clone();
+        async move {
+            let patience = Patience::of(Duration::from_secs(60)).for_others();
+            let task = format!("each.{index}");
+            let page = TaskPage::default();
+            let turn = agents.next(run, Some(&task), page, patience).await.unwrap();
+            let n = definition(&turn, "parameters")["n"].as_i64().unwrap();
+            let submission = Submission {
+                result: Some(Value::map([("n", Value::Int(n * 2))])),
+                ..Submission::default()
+            };
+            let id = step_id(&turn);
+            let turn = agents
+                .submit(run, Some(&id), submission, page, patience)
+                .await;
+            assert_eq!(turn.unwrap().status, TurnStatus::Completed);
+        }
+    };
+    tokio::join!(work(4), work(3), work(0), work(1), work(2));
+    assert_eq!(step_id(&server.next(run, None).await), "after");
+    let turn = server.submit(run, "after", json!(null)).await;
+    assert_eq!(output(&turn), json!({"all": [2, 4, 6, 8, 10]}));
+}
+
+#[tokio::test]
+async fn a_sequential_foreach_hands_out_one_task_after_another() {
+    let server = Server::new();
+    let definition_text = TASKS.replace("max_parallel: 2", "sequential: true");
+    let run = server
+        .start(&definition_text, json!({"items": [5, 6]}))
+        .await;
+    for (index, n) in [5, 6].into_iter().enumerate() {
+        let turn = server.next(run, None).await;
+        assert_eq!(kind(&turn), StepKind::ParallelTasks);
+        let tasks = definition(&turn, "tasks").as_array().unwrap();
+        assert_eq!(tasks.len(), 1);
+        let task = tasks[0]["task_id"].as_str().unwrap().to_owned();
+        assert_eq!(task, format!("each.{index}"));
+        let turn = server.next(run, Some(&task)).await;
+        assert_eq!(definition(&turn, "parameters"), &json!({"n": n}));
+        let done = server
+            .submit(run, &step_id(&turn), json!({"n": n * 2}))
+            .await;
+        assert_eq!(done.status, TurnStatus::Completed);
+    }
+    let turn = server.next(run, None).await;
+    assert_eq!(step_id(&turn), "after");
+}
+
+#[tokio::test]
+async fn a_failed_task_means_what_on_child_error_says() {
+    let server = Server::new();
+    let with = |what: &str| TASKS.replace("max_parallel: 2", what);
+
+    // Tried again, by the same sub-agent.
+    let retry = with("on_child_error: {strategy: retry_failed, max_retries: 1}");
+    let run = server.start(&retry, json!({"items": [1, 2]})).await;
+    let turn = server.next(run, Some("each.0")).await;
+    let turn = server.fail(run, &step_id(&turn), "first").await;
+    assert_eq!(turn.status, TurnStatus::Waiting, "{turn:?}");
+    let again = step_id(&turn);
+    assert_ne!(again, "each.0/twice");
+    let turn = server.fail(run, &again, "second").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert_eq!(turn.error.unwrap().message, "second");
+    let turn = server.next(run, Some("each.1")).await;
+    let done = server.submit(run, &step_id(&turn), json!({"n": 4})).await;
+    assert_eq!(done.status, TurnStatus::Completed);
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert!(turn.error.unwrap().message.contains("1 of 2 children"));
+    // The sub-agent of the failed task hears so also after the run is over.
+    assert_eq!(
+        server.next(run, Some("each.0")).await.status,
+        TurnStatus::Failed
+    );
+
+    // Its result is null.
+    let run = server
+        .start(&with("on_child_error: continue"), json!({"items": [1]}))
+        .await;
+    let turn = server.next(run, Some("each.0")).await;
+    let turn = server.fail(run, &step_id(&turn), "no").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    let turn = server.next(run, None).await;
+    assert_eq!(step_id(&turn), "after");
+    let turn = server.submit(run, "after", json!(null)).await;
+    assert_eq!(output(&turn), json!({"all": [null]}));
+
+    // The others are stopped.
+    let run = server
+        .start(&with("on_child_error: fail_all"), json!({"items": [1, 2]}))
+        .await;
+    let other = server.next(run, Some("each.1")).await;
+    let turn = server.next(run, Some("each.0")).await;
+    server.fail(run, &step_id(&turn), "no").await;
+    assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
+    let late = server.submit(run, &step_id(&other), json!({"n": 4})).await;
+    assert!(late.status.is_over());
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_have_its_tasks_done_fails_the_step() {
+    let server = Server::new();
+    let run = server.start(TASKS, json!({"items": [1, 2]})).await;
+    server.next(run, None).await;
+    let turn = server.fail(run, "each", "no sub-agents here").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert_eq!(turn.error.unwrap().message, "no sub-agents here");
+}
+
+#[tokio::test]
+async fn a_named_agent_gets_the_whole_item() {
+    let server = Server::new();
+    let named = TASKS.replace("'@task'", "'@auditor'");
+    let run = server.start(&named, json!({"items": [1, 2]})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(definition(&turn, "agent"), "@auditor");
+    let turn = server.next(run, Some("each.1")).await;
+    assert_eq!(kind(&turn), StepKind::Delegate);
+    assert_eq!(definition(&turn, "inputs"), &json!({"n": 2}));
+    assert_eq!(
+        definition(&turn, "instructions"),
+        "double: Doubles a number."
+    );
+    let done = server.submit(run, &step_id(&turn), json!("two")).await;
+    assert_eq!(done.status, TurnStatus::Completed);
+    let again = server.submit(run, &step_id(&turn), json!("two")).await;
+    assert_eq!(again.status, TurnStatus::Completed);
+    let turn = server.next(run, Some("each.0")).await;
+    server.submit(run, &step_id(&turn), json!("one")).await;
+    let turn = server.next(run, None).await;
+    let turn = server.submit(run, &step_id(&turn), json!(null)).await;
+    assert_eq!(output(&turn), json!({"all": ["one", "two"]}));
+}
+
+#[tokio::test]
+async fn a_task_without_an_agent_is_done_step_by_step_by_the_one_that_drives() {
+    let server = Server::new();
+    let own = TASKS.replace("agent: '@task', ", "");
+    let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
+    let mut turn = server.next(run, None).await;
+    let mut ids = Vec::new();
+    while kind(&turn) == StepKind::McpCall && step_id(&turn) != "after" {
+        let n = definition(&turn, "parameters")["n"].as_i64().unwrap();
+        ids.push(step_id(&turn));
+        turn = server
+            .submit(run, &step_id(&turn), json!({"n": n * 2}))
+            .await;
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    let turn = server.submit(run, "after", json!(null)).await;
+    assert_eq!(output(&turn), json!({"all": [2, 4, 6]}));
+}
+
+#[tokio::test]
+async fn an_own_prompt_replaces_the_standard_one_and_the_rules_stay() {
+    let server = Server::new();
+    let own = TASKS.replace(
+        "max_parallel: 2",
+        "prompt: 'Be brief, {{ inputs.items | length }}'",
+    );
+    let run = server.start(&own, json!({"items": [1]})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(definition(&turn, "sub_agent_prompt"), "Be brief, 1");
+    assert!(
+        definition(&turn, "workflow_server_rules")
+            .as_str()
+            .unwrap()
+            .contains("get_next_step")
+    );
+    let own = TASKS.replace("max_parallel: 2", "prompt: 'Look at {{ item }}'");
+    let run = server.start(&own, json!({"items": [7]})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(
+        definition(&turn, "tasks")[0]["sub_agent_prompt"],
+        "Look at 7"
+    );
+}
+
+#[tokio::test]
+async fn long_lists_of_tasks_come_in_pages() {
+    let server = Server::new();
+    let items: Vec<u32> = (0..25).collect();
+    let run = server.start(TASKS, json!({"items": items})).await;
+    let page = |from| TaskPage {
+        from,
+        most: Some(10),
+    };
+    let mut from = 0;
+    let mut names = Vec::new();
+    loop {
+        let turn = server
+            .agents
+            .next(run, None, page(from), PATIENT)
+            .await
+            .unwrap();
+        let tasks = definition(&turn, "tasks").as_array().unwrap();
+        names.extend(tasks.iter().map(|task| task["task_id"].to_string()));
+        match turn.step.unwrap().definition.get("next_task") {
+            Some(next) => from = usize::try_from(next.as_u64().unwrap()).unwrap(),
+            None => break,
+        }
+    }
+    names.dedup();
+    assert_eq!(names.len(), 25);
+}
+
+#[tokio::test]
+async fn a_large_fan_out_is_listed_as_far_as_an_answer_holds_and_done_in_any_order() {
+    let server = Server::new();
+    let items: Vec<u32> = (0..10_000).collect();
+    let run = server.start(TASKS, json!({"items": items})).await;
+    let turn = server.next(run, None).await;
+    let listed = definition(&turn, "tasks").as_array().unwrap().len();
+    assert!((1_000..10_000).contains(&listed), "{listed}");
+    assert_eq!(definition(&turn, "total_tasks"), 10_000);
+    assert_eq!(definition(&turn, "next_task"), listed);
+    assert!(
+        turn.step
+            .as_ref()
+            .unwrap()
+            .instructions
+            .contains("first_task")
+    );
+    for n in [9_999, 0, 5_000, 1] {
+        let turn = server.next(run, Some(&format!("each.{n}"))).await;
+        let done = server.submit(run, &step_id(&turn), json!({"n": n})).await;
+        assert_eq!(done.status, TurnStatus::Completed);
+    }
+    let main = server.next(run, None).await;
+    assert_eq!(main.status, TurnStatus::WaitingForTasks);
+    assert_eq!((main.open_count, main.open_tasks.len()), (9_996, 100));
+}
