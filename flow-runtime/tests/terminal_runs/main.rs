@@ -700,7 +700,10 @@ states:
     assert!(error.message.contains("ends with the process"), "{error:?}");
 
     // Where the session lives, the same run goes on to its end.
-    let resume = world.host.record(report.run, Happening::Resumed).await;
+    let resume = world
+        .host
+        .record(report.run, Happening::Resumed(Allowance::default()))
+        .await;
     resume.unwrap();
     let report = world.host.drive(report.run).await.unwrap();
     assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);

@@ -1,0 +1,156 @@
+//! How a session begins: its program, its shell's script, its threads.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use tokio::sync::watch;
+
+use super::{Exit, Moment, Phase, Session, State};
+use crate::terminal::clean::Cleaner;
+use crate::terminal::echo::Echo;
+use crate::terminal::error::Error;
+use crate::terminal::options::Options;
+use crate::terminal::program::Program;
+use crate::terminal::pty::{Pty, Started};
+use crate::terminal::scanner::Scanner;
+use crate::terminal::screen::Screen;
+use crate::terminal::shells::{PrivateDirectory, history_variable};
+use crate::terminal::stream::Stream;
+use crate::terminal::{lock, now, process};
+
+/// Everything a session needs to be opened.
+pub(in crate::terminal) struct Opening {
+    pub(in crate::terminal) id: String,
+    pub(in crate::terminal) nonce: String,
+    pub(in crate::terminal) program: Program,
+    pub(in crate::terminal) directory: std::path::PathBuf,
+    pub(in crate::terminal) environment: Vec<(String, String)>,
+}
+
+impl Session {
+    /// Starts the program and everything that watches it.
+    pub(in crate::terminal) fn open(
+        opening: Opening,
+        options: &Options,
+    ) -> Result<Arc<Session>, Error> {
+        let Opening {
+            id,
+            nonce,
+            program,
+            directory,
+            mut environment,
+        } = opening;
+        let mut arguments = Vec::new();
+        let mut private = None;
+        if let Some(shell) = program.shell {
+            let inherited = |name: &str| {
+                environment
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, value)| value.clone())
+                    .or_else(|| std::env::var(name).ok())
+            };
+            let history = history_variable(shell).and_then(|name| {
+                let asked = environment.iter().find(|(known, _)| known == name);
+                asked.map(|(_, value)| value.as_str())
+            });
+            let prepared = PrivateDirectory::create(&nonce).and_then(|directory| {
+                let start = directory.prepare(shell, &nonce, history, inherited)?;
+                Ok((directory, start))
+            });
+            let (directory, start) =
+                prepared.map_err(|error| Error::Pty(format!("no private directory: {error}")))?;
+            private = Some(directory);
+            arguments = start.arguments;
+            environment.extend(start.environment);
+        }
+        environment.push((process::MARKER.to_owned(), nonce.clone()));
+        let Started {
+            pty,
+            alarm,
+            mut child,
+            pid,
+        } = Pty::start(
+            &program.path,
+            &arguments,
+            &environment,
+            &directory,
+            options.size,
+        )?;
+        let state = State {
+            shell: program.shell,
+            pid,
+            scanner: Scanner::new(if program.shell.is_some() { &nonce } else { "" }),
+            cleaner: Cleaner::default(),
+            clean: String::new(),
+            echo: Echo::default(),
+            edited_later: false,
+            addressee: None,
+            doubt: String::new(),
+            typing: false,
+            screen: Screen::new(options.size, options.scrollback),
+            stream: Stream::new(options.window),
+            input: 0,
+            consumed: 0,
+            phase: Phase::Starting,
+            typed: false,
+            entered: false,
+            left_over: false,
+            interrupt: None,
+            prompts: 0,
+            run: None,
+            outgoing: Vec::new(),
+            waiters: Vec::new(),
+            next_waiter: 0,
+            last_output: Instant::now(),
+            exit: None,
+            drained: false,
+            closed: false,
+            image: None,
+        };
+        let session = Arc::new(Session {
+            id,
+            program,
+            created_at: now(),
+            pid,
+            nonce,
+            pty,
+            state: Mutex::new(state),
+            moments: watch::Sender::new(Moment::default()),
+            private,
+            book: Mutex::default(),
+            threads: Mutex::default(),
+        });
+        let spawned = |result: std::io::Result<JoinHandle<()>>| {
+            result.map_err(|error| {
+                process::signal_group(pid, Signal::KILL);
+                Error::Pty(format!("no thread: {error}"))
+            })
+        };
+        let waiting = Arc::clone(&session);
+        let waiter = std::thread::Builder::new()
+            .name("terminal-end".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(move || {
+                let exit = match child.wait() {
+                    Ok(status) if status.signal().is_none() => {
+                        i32::try_from(status.exit_code()).map_or(Exit::Signal, Exit::Code)
+                    }
+                    _ => Exit::Signal,
+                };
+                lock(&waiting.state).exit = Some(exit);
+                waiting.pty.ring();
+            });
+        let waiter = spawned(waiter)?;
+        let reading = Arc::clone(&session);
+        let reader = std::thread::Builder::new()
+            .name("terminal-read".to_owned())
+            .stack_size(512 * 1024)
+            .spawn(move || reading.read(&alarm));
+        let reader = spawned(reader)?;
+        lock(&session.threads).extend([waiter, reader]);
+        Ok(session)
+    }
+}

@@ -1,0 +1,149 @@
+//! Where a session is: at its prompt, at work, at rest, gone.
+
+use std::time::{Duration, Instant};
+
+use super::{Exit, Phase, QUIET, Session, State};
+use crate::terminal::{lock, process};
+
+/// What is told of a session.
+pub(in crate::terminal) struct Seen {
+    pub(in crate::terminal) running: bool,
+    pub(in crate::terminal) exit: Option<Exit>,
+    pub(in crate::terminal) foreground: Option<String>,
+    pub(in crate::terminal) directory: Option<String>,
+}
+
+/// Where in its shell's life a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the prompt, with nothing typed and nothing left to read.
+    Prompt,
+    /// Not at a prompt.
+    Elsewhere,
+    /// The program has ended.
+    Gone,
+}
+
+impl Session {
+    /// Waits until the first prompt is there, or the program has fallen quiet, or ended.
+    pub(in crate::terminal) async fn settled(&self, limit: Duration) {
+        let mut moments = self.moments.subscribe();
+        let until = tokio::time::Instant::now() + limit;
+        // What the program had computed when it was last seen asleep.
+        let mut asleep = None;
+        loop {
+            let moment = *moments.borrow_and_update();
+            let now = tokio::time::Instant::now();
+            if moment.ended || now >= until {
+                return;
+            }
+            let look = if self.program.shell.is_some() {
+                if moment.phase == Phase::Prompt {
+                    return;
+                }
+                until
+            } else {
+                // A program without marks is taken as ready when it says nothing and does nothing.
+                let quiet = lock(&self.state).last_output + QUIET;
+                if quiet <= Instant::now() {
+                    let before = asleep;
+                    asleep = self.asleep();
+                    if moment.spoken && asleep.is_some() || asleep.is_some() && asleep == before {
+                        return;
+                    }
+                    until.min(now + QUIET)
+                } else {
+                    until.min(quiet.into())
+                }
+            };
+            let _ = tokio::time::timeout_at(look, moments.changed()).await;
+        }
+    }
+
+    /// Waits until the shell is at its prompt with all input read; says whether it is.
+    pub(in crate::terminal) async fn prompt(&self, limit: Duration) -> Place {
+        let mut moments = self.moments.subscribe();
+        let until = tokio::time::Instant::now() + limit;
+        loop {
+            moments.borrow_and_update();
+            let place = self.place();
+            let now = tokio::time::Instant::now();
+            if place != Place::Elsewhere || now >= until {
+                return place;
+            }
+            // Input that is read without anything being shown makes no moment of its own.
+            let look = until.min(now + QUIET);
+            let _ = tokio::time::timeout_at(look, moments.changed()).await;
+        }
+    }
+
+    /// Where the session's shell is.
+    pub(in crate::terminal) fn place(&self) -> Place {
+        let state = lock(&self.state);
+        if state.exit.is_some() {
+            return Place::Gone;
+        }
+        let at_prompt = state.phase == Phase::Prompt && !state.typed && !self.is_in_doubt(&state);
+        drop(state);
+        if at_prompt && self.pty.unread() == 0 {
+            Place::Prompt
+        } else {
+            Place::Elsewhere
+        }
+    }
+
+    /// The name of the program in front.
+    pub(in crate::terminal) fn foreground(&self) -> Option<String> {
+        process::group_name(self.pty.foreground()?)
+    }
+
+    /// Whether the program that was started is in front itself.
+    pub(super) fn is_in_front(&self) -> bool {
+        self.pty.foreground() == Some(self.pid)
+    }
+
+    /// Whether the program that was started has done all there was to do: it sleeps, has read what
+    /// was typed, and all it wrote is known. `None` where the system does not tell.
+    pub(super) fn rests(&self) -> Option<bool> {
+        // In this order: what was typed has reached it, then it sleeps over that, and what it
+        // wrote before it fell asleep is here.
+        let read = self.pty.unread() == 0;
+        let waits = process::waits(self.pid)?;
+        Some(read && waits && !self.pty.has_output())
+    }
+
+    /// What everything in the session has computed when all of it rests. A reader that lags behind
+    /// must not make a program look silent.
+    pub(super) fn asleep(&self) -> Option<u64> {
+        let read = self.pty.unread() == 0;
+        let asleep = process::asleep(self.pid);
+        asleep.filter(|_| read && !self.pty.has_output())
+    }
+
+    /// Whether the shell may be about to act on what was typed ahead of its prompt: it may have
+    /// read that without a trace.
+    pub(super) fn is_in_doubt(&self, state: &State) -> bool {
+        let quiet = || state.last_output.elapsed() >= QUIET;
+        state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
+    }
+
+    pub(in crate::terminal) fn seen(&self) -> Seen {
+        let exit = lock(&self.state).exit;
+        Seen {
+            running: exit.is_none(),
+            exit,
+            foreground: exit.is_none().then(|| self.foreground()).flatten(),
+            directory: exit
+                .is_none()
+                .then(|| process::directory(self.pid))
+                .flatten(),
+        }
+    }
+}
+
+impl State {
+    /// Whether an editor may yet show what was typed ahead of the prompt.
+    pub(super) fn typed_ahead(&self) -> bool {
+        self.echo.awaits_editor() || !self.doubt.is_empty()
+    }
+}

@@ -1,0 +1,135 @@
+//! The thread that takes what a terminal gives, and answers what it is asked.
+
+use std::io::{ErrorKind, PipeReader};
+use std::time::Instant;
+
+use super::interrupt::Interrupt;
+use super::{Moment, Phase, QUIET, Session, State};
+use crate::terminal::program::Shell;
+use crate::terminal::{lock, process};
+
+/// Bytes taken at a time.
+const BATCH: usize = 64 * 1024;
+
+impl Session {
+    /// Takes everything the terminal gives, until it is closed.
+    pub(super) fn read(&self, alarm: &PipeReader) {
+        let mut buffer = vec![0; BATCH];
+        let mut open = true;
+        loop {
+            let until = self.deadline();
+            self.pty.wait(alarm, open, until);
+            // Whether the program had ended before the last byte was read.
+            let exit = {
+                let state = lock(&self.state);
+                if state.closed {
+                    return;
+                }
+                state.exit
+            };
+            let mut filled = 0;
+            let mut more = false;
+            while open {
+                match self.pty.read(&mut buffer[filled..]) {
+                    Ok(0) => open = false,
+                    Ok(count) => {
+                        filled += count;
+                        if filled + 4096 > buffer.len() {
+                            more = true;
+                            break;
+                        }
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(_) => open = false,
+                }
+            }
+            let ended = exit.is_some() && !more;
+            self.take(&buffer[..filled], ended);
+            if more {
+                // The rest is there already.
+                self.pty.ring();
+            }
+        }
+    }
+
+    /// When the reader has to look again although nothing comes.
+    fn deadline(&self) -> Option<Instant> {
+        let state = lock(&self.state);
+        let quiet = state.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
+        let quiet = quiet.then(|| state.last_output + QUIET);
+        let looked = state.run.as_ref().and_then(|run| run.look_at);
+        let nudge = state.interrupt.as_ref().map(Interrupt::look_at);
+        [quiet, looked, nudge, state.screen.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Takes bytes, then looks who has waited for them.
+    fn take(&self, bytes: &[u8], ended: bool) {
+        let mut state = lock(&self.state);
+        let now = Instant::now();
+        if !bytes.is_empty() {
+            state.last_output = now;
+            if state.echo.awaits_editor() && !self.pty.mode().lines {
+                // Once seen it counts: an editor may be done before its echo is looked at. The
+                // shell itself tells by its marks.
+                let front = self.pty.foreground();
+                state.edited_later |= front != state.addressee && front != Some(self.pid);
+            }
+            state.take(bytes);
+            self.reply(&mut state);
+        }
+        state.screen.expire(now);
+        let outgoing = std::mem::take(&mut state.outgoing);
+        if !outgoing.is_empty() {
+            let _ = self.pty.write(&outgoing);
+        }
+        if ended {
+            state.drained = true;
+        }
+        let quiet = now.duration_since(state.last_output) >= QUIET;
+        state.settle(quiet || ended);
+        if ended {
+            state.end_run();
+        } else if let Some(run) = &mut state.run
+            && run.look_at.is_some_and(|at| at <= now)
+        {
+            let image = process::image(self.pid);
+            state.look(now, image, || self.asleep().is_some());
+        }
+        self.look_after_interrupt(&mut state, now);
+        let moment = Moment {
+            ended: state.drained,
+            spoken: state.screen.version() > 0,
+            prompts: state.prompts,
+            phase: state.phase,
+            interrupted: state.interrupt.is_some(),
+        };
+        drop(state);
+        self.moments.send_if_modified(|last| {
+            let changed = *last != moment;
+            *last = moment;
+            changed
+        });
+    }
+
+    /// Answers what was asked of the terminal. Who asks reads keys, not lines, and waits. Else a
+    /// file with such a query in it was shown, and the answer would be taken for input.
+    fn reply(&self, state: &mut State) {
+        if !state.screen.has_replies() {
+            return;
+        }
+        // fish reads keys again before it says that a command has ended.
+        let fish = state.shell == Some(Shell::Fish) && state.phase == Phase::Running;
+        if self.pty.mode().lines || fish && self.is_in_front() {
+            state.screen.take_replies();
+        } else if !self.pty.has_output() {
+            // bash and zsh say it before, so that if they are who reads keys by now, that was
+            // output yet to be read.
+            let replies = state.screen.take_replies();
+            let _ = self.pty.write(&replies);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is typed, and the echo that is expected of it.
+
+use std::time::Instant;
+
+use flow_model::tools::Key;
+
+use super::interrupt::Interrupt;
+use super::{Phase, Session, State};
+use crate::terminal::echo::Echoer;
+use crate::terminal::error::Error;
+use crate::terminal::program::Shell;
+use crate::terminal::pty::{MAX_LINE, Mode};
+use crate::terminal::{key, lock};
+
+impl Session {
+    /// Types text and presses keys.
+    pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<usize, Error> {
+        let mut state = lock(&self.state);
+        if let Some(exit) = state.exit {
+            return Err(Error::Ended(exit.words()));
+        }
+        let mode = self.pty.mode();
+        let mut bytes = Vec::new();
+        let inner = text.trim_end_matches('\n');
+        if inner.contains('\n')
+            && !inner.contains('\x1b')
+            && !mode.lines
+            && state.screen.wants_bracketed_paste()
+        {
+            bytes.extend_from_slice(b"\x1b[200~");
+            bytes.extend_from_slice(inner.replace('\n', "\r").as_bytes());
+            bytes.extend_from_slice(b"\x1b[201~");
+            bytes.extend_from_slice(&text.as_bytes()[inner.len()..]);
+        } else {
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        let mut typed = text.to_owned();
+        for key in keys {
+            let pressed = key::bytes(*key, state.screen.has_application_cursor());
+            typed.push_str(match &*pressed {
+                b"\r" => "\n",
+                other => std::str::from_utf8(other).unwrap_or_default(),
+            });
+            bytes.extend_from_slice(&pressed);
+        }
+        if mode.lines {
+            let longest = bytes
+                .split(|byte| matches!(byte, b'\n' | b'\r'))
+                .map(<[u8]>::len)
+                .max();
+            if let Some(length) = longest.filter(|length| *length >= MAX_LINE) {
+                return Err(Error::LongLine {
+                    length,
+                    limit: MAX_LINE - 1,
+                });
+            }
+        }
+        state.expect(&typed, mode, self.pty.foreground());
+        let written = self.pty.write(&bytes);
+        drop(state);
+        // Held text, if any, is let go in time.
+        self.pty.ring();
+        written.map_err(|waiting| Error::Unread {
+            program: self.foreground().unwrap_or_else(|| "?".to_owned()),
+            waiting,
+        })
+    }
+
+    /// Whether what is typed now would not be shown: a password is asked for.
+    pub(in crate::terminal) fn hides_input(&self) -> bool {
+        let mode = self.pty.mode();
+        !mode.echo && mode.lines
+    }
+}
+
+impl State {
+    /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
+    /// about begins.
+    pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
+        self.flush_clean();
+        self.release();
+        self.echo.forget(&mut String::new());
+        self.edited_later = false;
+        self.addressee = addressee;
+        self.input = self.stream.end();
+        self.consumed = self.consumed.max(self.input);
+        let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
+        if at_prompt && !typed.is_empty() {
+            self.typed = true;
+            self.entered = typed.contains(['\n', '\x03', '\x04']);
+            let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
+            self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());
+            self.interrupt = typed
+                .contains('\x03')
+                .then(|| Interrupt::typed(Instant::now()));
+        }
+        if at_prompt && self.shell != Some(Shell::Posix) {
+            self.typing = true;
+        } else if mode.echo {
+            // The shell waits for a line; what comes after it is for whoever reads next.
+            let waited = match typed.find('\n') {
+                Some(end) if at_prompt => end + 1,
+                _ => 0,
+            };
+            let (line, ahead) = typed.split_at(waited);
+            self.echo.expect(line, Echoer::Kernel);
+            self.echo.expect(ahead, Echoer::KernelAhead);
+        } else if !mode.lines {
+            // A shell between two prompts shows it at the next one.
+            let ahead = self.shell.is_some() && addressee == Some(self.pid);
+            let echoer = if ahead { Echoer::Later } else { Echoer::Editor };
+            self.echo.expect(typed, echoer);
+        }
+    }
+}

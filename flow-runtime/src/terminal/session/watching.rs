@@ -1,0 +1,142 @@
+//! Who waits for output.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flow_model::tools::AwaitTarget;
+use tokio::sync::oneshot;
+
+use super::{QUIET, Session, State};
+use crate::terminal::lock;
+use crate::terminal::pattern::{Found, Pattern};
+
+/// Somebody who waits for output.
+pub(super) struct Waiter {
+    id: u64,
+    pattern: Pattern,
+    target: AwaitTarget,
+    /// Where the next search begins.
+    from: u64,
+    /// The screen that was searched last.
+    version: u64,
+    pub(super) tentative: bool,
+    answer: Option<oneshot::Sender<Option<String>>>,
+}
+
+/// A wait for output; dropping it ends the wait.
+pub(in crate::terminal) struct Watching {
+    session: Arc<Session>,
+    id: u64,
+    receiver: oneshot::Receiver<Option<String>>,
+}
+
+impl Session {
+    /// Begins to wait for output.
+    pub(in crate::terminal) fn watch(
+        self: &Arc<Self>,
+        pattern: Pattern,
+        target: AwaitTarget,
+    ) -> Watching {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = lock(&self.state);
+        state.next_waiter += 1;
+        let id = state.next_waiter;
+        let waiter = Waiter {
+            id,
+            pattern,
+            target,
+            from: state.consumed.max(state.input),
+            version: u64::MAX,
+            tentative: false,
+            answer: Some(sender),
+        };
+        state.waiters.push(waiter);
+        let quiet = state.last_output.elapsed() >= QUIET;
+        let ended = state.drained;
+        state.settle(quiet || ended);
+        let tentative = state.waiters.iter().any(|waiter| waiter.tentative);
+        drop(state);
+        if tentative {
+            self.pty.ring();
+        }
+        Watching {
+            session: Arc::clone(self),
+            id,
+            receiver,
+        }
+    }
+}
+
+impl State {
+    /// Answers whoever can be answered. `quiet` says that nothing has come for a while.
+    pub(super) fn settle(&mut self, quiet: bool) {
+        if quiet && self.holds() {
+            self.release();
+        }
+        let ended = self.drained;
+        let mut waiters = std::mem::take(&mut self.waiters);
+        for waiter in &mut waiters {
+            waiter.tentative = false;
+            let found = match waiter.target {
+                AwaitTarget::Stream => {
+                    waiter.from = waiter.from.max(self.consumed);
+                    match waiter.pattern.search(&self.stream, waiter.from, quiet) {
+                        Found::Match(text, end) => {
+                            self.consumed = end;
+                            Some(text)
+                        }
+                        Found::Tentative(..) => {
+                            waiter.tentative = true;
+                            None
+                        }
+                        Found::Nothing(resume) => {
+                            waiter.from = resume;
+                            None
+                        }
+                    }
+                }
+                AwaitTarget::Screen => {
+                    let version = self.screen.version();
+                    let fresh = version != waiter.version;
+                    waiter.version = version;
+                    fresh
+                        .then(|| self.screen.unwrapped())
+                        .and_then(|text| waiter.pattern.find(&text).map(str::to_owned))
+                }
+            };
+            if (found.is_some() || ended)
+                && let Some(answer) = waiter.answer.take()
+            {
+                let _ = answer.send(found);
+            }
+        }
+        waiters.retain(|waiter| waiter.answer.is_some());
+        self.waiters = waiters;
+    }
+}
+
+impl Watching {
+    /// The text that matched; `None` when the program ended, or the time was up, without it.
+    pub(in crate::terminal) async fn found(mut self, limit: Duration) -> Option<String> {
+        match tokio::time::timeout(limit, &mut self.receiver).await {
+            Ok(found) => found.ok().flatten(),
+            Err(_) => {
+                // A match that came meanwhile is consumed, so it must be told.
+                self.end();
+                self.receiver.try_recv().ok().flatten()
+            }
+        }
+    }
+
+    fn end(&self) {
+        lock(&self.session.state)
+            .waiters
+            .retain(|waiter| waiter.id != self.id);
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
