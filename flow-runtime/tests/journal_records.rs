@@ -54,6 +54,40 @@ fn events_come_back_in_order_and_unchanged() {
 }
 
 #[test]
+fn a_run_that_writes_alone_is_recorded_and_fenced_like_any_other() {
+    const EVENTS: u64 = 40;
+    let (_dir, path) = place();
+    let journal = Journal::open(&path).unwrap();
+    let alone = start(&journal, 1);
+    for after in 1..EVENTS {
+        assert_eq!(journal.record(one(alone, after)).wait().unwrap(), after + 1);
+    }
+    let late = journal.record(one(alone, 3)).wait();
+    assert!(matches!(late, Err(Error::Fenced { found: EVENTS, .. })));
+    // With others beside it, and in both ways.
+    let runs: Vec<_> = (2..6).map(|n| start(&journal, n)).collect();
+    thread::scope(|scope| {
+        for run in &runs {
+            scope.spawn(|| {
+                for after in 1..EVENTS {
+                    let append = one(*run, after);
+                    let receipt = match after % 3 {
+                        0 => journal.submit(append),
+                        _ => journal.record(append),
+                    };
+                    assert_eq!(receipt.wait().unwrap(), after + 1);
+                }
+            });
+        }
+    });
+    drop(journal);
+    let journal = Journal::open(&path).unwrap();
+    for run in [alone].into_iter().chain(runs) {
+        assert_eq!(count(&journal, run), EVENTS);
+    }
+}
+
+#[test]
 fn a_large_value_is_stored_once_however_often_it_occurs() {
     let (_dir, path) = place();
     let journal = Journal::open(&path).unwrap();
