@@ -296,11 +296,10 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
             let started = server
                 .host
                 .start(&wanted.graph, &wanted.inputs, wanted.options);
-            let run = started.await.map_err(|error| match error {
+            started.await.map_err(|error| match error {
                 error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
                 error => error.into(),
-            })?;
-            run
+            })?
         }
     };
     let teller = match wanted.quiet {
