@@ -140,6 +140,8 @@ struct State {
     entered: bool,
     /// Whether more was typed after it, which the next prompt will hold.
     left_over: bool,
+    /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
+    ahead: bool,
     /// The ctrl-c that the shell has yet to act on.
     interrupt: Option<Interrupt>,
     /// Prompts shown so far.

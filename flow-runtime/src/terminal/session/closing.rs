@@ -1,15 +1,19 @@
 //! How a session ends, and everything it started.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::{Session, State};
 use crate::terminal::{lock, process};
 
-/// How long a program may take to end when it is asked to.
+/// How long a program that was asked to end may rest before it is killed.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long it may take when it is at work.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long the system may take to end what was killed.
 const KILLED: Duration = Duration::from_secs(5);
 
@@ -24,13 +28,29 @@ impl Session {
                 process::signal_group(front, Signal::HUP);
                 process::signal_group(front, Signal::CONT);
             }
-            let mut moments = self.moments.subscribe();
-            let ended = moments.wait_for(|moment| moment.ended);
-            let _ = tokio::time::timeout(GRACE, ended).await;
+            self.ends().await;
         }
         let session = Arc::clone(self);
         let finish = tokio::task::spawn_blocking(move || session.finish());
         finish.await.unwrap_or(false)
+    }
+
+    /// Waits for a program that was asked to end. A shell at its prompt may have missed that, as it
+    /// may miss ctrl-c: any signal makes it look again.
+    async fn ends(&self) {
+        let asked = Instant::now();
+        let mut rested = Duration::ZERO;
+        let mut moments = self.moments.subscribe();
+        while rested < GRACE && asked.elapsed() < PATIENCE {
+            let ended = moments.wait_for(|moment| moment.ended);
+            if tokio::time::timeout(LOOK, ended).await.is_ok() {
+                return;
+            }
+            if process::waits(self.pid) != Some(false) {
+                rested += LOOK;
+                process::signal(self.pid, Signal::CHILD);
+            }
+        }
     }
 
     /// Kills what is left and waits until nothing is. Says whether nothing is.

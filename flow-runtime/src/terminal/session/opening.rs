@@ -98,6 +98,7 @@ impl Session {
             typed: false,
             entered: false,
             left_over: false,
+            ahead: false,
             interrupt: None,
             prompts: 0,
             run: None,

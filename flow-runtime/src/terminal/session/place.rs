@@ -142,8 +142,8 @@ impl Session {
 }
 
 impl State {
-    /// Whether an editor may yet show what was typed ahead of the prompt.
+    /// Whether the shell may have yet to act on what was typed ahead of its prompt.
     pub(super) fn typed_ahead(&self) -> bool {
-        self.echo.awaits_editor() || !self.doubt.is_empty()
+        self.ahead || self.echo.awaits_editor() || !self.doubt.is_empty()
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that takes what a terminal gives, and answers what it is asked.
 
 use std::io::{ErrorKind, PipeReader};
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 use super::interrupt::Interrupt;
@@ -19,14 +20,13 @@ impl Session {
         loop {
             let until = self.deadline();
             self.pty.wait(alarm, open, until);
+            // Read and taken under one lock: for whoever looks, there is nothing in between.
+            let state = lock(&self.state);
+            if state.closed {
+                return;
+            }
             // Whether the program had ended before the last byte was read.
-            let exit = {
-                let state = lock(&self.state);
-                if state.closed {
-                    return;
-                }
-                state.exit
-            };
+            let exit = state.exit;
             let mut filled = 0;
             let mut more = false;
             while open {
@@ -45,7 +45,7 @@ impl Session {
                 }
             }
             let ended = exit.is_some() && !more;
-            self.take(&buffer[..filled], ended);
+            self.take(state, &buffer[..filled], ended);
             if more {
                 // The rest is there already.
                 self.pty.ring();
@@ -67,8 +67,7 @@ impl Session {
     }
 
     /// Takes bytes, then looks who has waited for them.
-    fn take(&self, bytes: &[u8], ended: bool) {
-        let mut state = lock(&self.state);
+    fn take(&self, mut state: MutexGuard<'_, State>, bytes: &[u8], ended: bool) {
         let now = Instant::now();
         if !bytes.is_empty() {
             state.last_output = now;

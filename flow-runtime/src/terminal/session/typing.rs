@@ -85,6 +85,11 @@ impl State {
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
         let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
+        let lines = typed.trim_end_matches('\n').contains('\n');
+        self.ahead = match typed.is_empty() {
+            true => self.ahead && !at_prompt,
+            false => !at_prompt || lines || self.typed && self.entered,
+        };
         if at_prompt && !typed.is_empty() {
             self.typed = true;
             self.entered = typed.contains(['\n', '\x03', '\x04']);
