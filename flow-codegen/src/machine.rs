@@ -7,18 +7,6 @@ use quote::{ToTokens, format_ident, quote};
 use crate::doc;
 use crate::names::{Clash, Names, upper};
 
-/// Every outcome that is not a choice of an edge.
-const PLAIN: [Outcome; 8] = [
-    Outcome::Success,
-    Outcome::Failure,
-    Outcome::Timeout,
-    Outcome::Skip,
-    Outcome::Then,
-    Outcome::Else,
-    Outcome::Body,
-    Outcome::Done,
-];
-
 /// The items for a body; nothing for one without nodes. `subject` is what the states belong to, in
 /// words.
 pub(crate) fn machine(
@@ -251,7 +239,7 @@ fn by_target(node: &Node) -> Vec<(Target, Vec<Outcome>)> {
         .filter(|(_, edge)| edge.guard.is_chosen())
         .map(|(index, _)| Outcome::Edge(index));
     let mut groups: Vec<(Target, Vec<Outcome>)> = Vec::new();
-    for outcome in PLAIN.into_iter().chain(chosen) {
+    for outcome in Outcome::PLAIN.into_iter().chain(chosen) {
         let Some(to) = node.next(outcome) else {
             continue;
         };
@@ -352,7 +340,7 @@ fn word(outcome: Outcome) -> (&'static str, Option<u16>) {
 
 /// Whether a state has the name of an outcome.
 fn is_outcome(variant: &Ident) -> bool {
-    let words = PLAIN.map(|outcome| word(outcome).0);
+    let words = Outcome::PLAIN.map(|outcome| word(outcome).0);
     let variant = variant.to_string();
     words.contains(&variant.as_str()) || variant == "Edge"
 }

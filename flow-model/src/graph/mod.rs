@@ -196,6 +196,20 @@ pub enum Outcome {
     Edge(u16),
 }
 
+impl Outcome {
+    /// Every outcome that is not a choice of an edge.
+    pub const PLAIN: [Outcome; 8] = [
+        Outcome::Success,
+        Outcome::Failure,
+        Outcome::Timeout,
+        Outcome::Skip,
+        Outcome::Then,
+        Outcome::Else,
+        Outcome::Body,
+        Outcome::Done,
+    ];
+}
+
 /// A guarded way out of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edge {

@@ -3,7 +3,7 @@
 use super::{Body, Outcome, Target};
 
 /// One for each outcome; [`Outcome::Edge`] is looked up in its node, and its column is empty.
-const COLUMNS: usize = ALL.len() + 1;
+const COLUMNS: usize = Outcome::PLAIN.len() + 1;
 
 /// The edges of a body that depend on the outcome alone, so that a transition is one look-up by two
 /// numbers.
@@ -19,17 +19,6 @@ pub struct Table {
     /// By outcome, then by node: which column it is does not wait for the node.
     columns: [Box<[Option<Target>]>; COLUMNS],
 }
-
-const ALL: [Outcome; 8] = [
-    Outcome::Success,
-    Outcome::Failure,
-    Outcome::Timeout,
-    Outcome::Skip,
-    Outcome::Then,
-    Outcome::Else,
-    Outcome::Body,
-    Outcome::Done,
-];
 
 /// In the order of the variants, which makes it a number to read and nothing to decide.
 const fn column(outcome: Outcome) -> usize {
@@ -51,7 +40,7 @@ impl Table {
     #[must_use]
     pub fn of(body: &Body) -> Self {
         let mut table = Table::default();
-        for outcome in ALL {
+        for outcome in Outcome::PLAIN {
             let targets = || body.nodes.iter().map(|node| node.next(outcome));
             // Nothing is kept for an outcome that leads nowhere.
             if targets().any(|target| target.is_some()) {
@@ -73,7 +62,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Table};
+    use super::{Outcome, Table};
     use crate::compile;
     use crate::graph::Graph;
     use crate::loader::NoLoader;
@@ -96,7 +85,7 @@ steps:
         let body = graph.map(|graph| graph.body).unwrap_or_else(|| panic!());
         let table = Table::of(&body);
         for (index, node) in body.nodes.iter().enumerate() {
-            for outcome in ALL {
+            for outcome in Outcome::PLAIN {
                 let index = u16::try_from(index).unwrap_or(u16::MAX);
                 assert_eq!(
                     table.next(index, outcome),
