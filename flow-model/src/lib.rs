@@ -16,7 +16,9 @@ pub mod loader;
 mod lower;
 pub mod picture;
 mod read;
+#[cfg(feature = "tooling")]
 pub mod reference;
+#[cfg(feature = "tooling")]
 pub mod schema;
 pub mod source;
 mod structure;

@@ -7,16 +7,30 @@
 //! An arrow says `success` only where the node has another way out; two ways that lead to the same
 //! node are one arrow.
 
+#[cfg(feature = "tooling")]
 mod ascii;
+#[cfg(feature = "tooling")]
 mod dot;
+#[cfg_attr(
+    not(feature = "tooling"),
+    expect(dead_code, reason = "Mermaid needs less of it")
+)]
 mod label;
 mod mermaid;
 #[cfg(test)]
 mod samples;
+#[cfg_attr(
+    not(feature = "tooling"),
+    expect(dead_code, reason = "Mermaid needs less of it")
+)]
 mod sketch;
+#[cfg(feature = "tooling")]
 mod svg;
 
+#[cfg(feature = "tooling")]
 pub use ascii::ascii;
+#[cfg(feature = "tooling")]
 pub use dot::dot;
 pub use mermaid::mermaid;
+#[cfg(feature = "tooling")]
 pub use svg::svg;

@@ -66,9 +66,17 @@ pub enum KeyCode {
 }
 
 /// A name that no key has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a key; text belongs in `input_text`")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey(pub String);
+
+impl fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(name) = self;
+        write!(f, "`{name}` is not a key; text belongs in `input_text`")
+    }
+}
+
+impl std::error::Error for UnknownKey {}
 
 /// The names of keys, as [`KeyCode`] displays them.
 const NAMES: &[(&str, KeyCode)] = &[

@@ -11,15 +11,21 @@
 //! assert_eq!(faults[0].help.as_deref(), Some("did you mean `pattern`?"));
 //! ```
 
+#[cfg(feature = "tooling")]
 mod agent;
+#[cfg(feature = "tooling")]
 mod brief;
 mod check;
+#[cfg(feature = "tooling")]
 mod debug;
 mod error;
 mod fault;
+#[cfg(feature = "tooling")]
 mod flow;
 mod key;
+#[cfg(feature = "tooling")]
 mod library;
+#[cfg(feature = "tooling")]
 mod memory;
 mod parameter;
 mod schema;
@@ -34,6 +40,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+#[cfg(feature = "tooling")]
 pub use agent::{
     AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
     CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
@@ -43,8 +50,10 @@ pub use agent::{
     StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest,
     UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
+#[cfg(feature = "tooling")]
 pub use brief::{AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse};
 pub use check::{Known, check, check_parameters, request};
+#[cfg(feature = "tooling")]
 pub use debug::{
     DebugWorkflowRequest, DebugWorkflowResponse, ExplainWorkflowRequest, ExplainWorkflowResponse,
     GetStateDependenciesRequest, GetStateDependenciesResponse, PlannedStep, SlowTransformation,
@@ -54,14 +63,17 @@ pub use debug::{
 };
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
+#[cfg(feature = "tooling")]
 pub use flow::{FlowRequest, FlowResponse, ListFormat};
 pub use key::{Key, KeyCode, UnknownKey};
+#[cfg(feature = "tooling")]
 pub use library::{
     CreateWorkflowRequest, CreateWorkflowResponse, DeleteWorkflowRequest, DeleteWorkflowResponse,
     GetWorkflowDefinitionRequest, GetWorkflowDefinitionResponse, GetWorkflowInfoRequest,
     GetWorkflowInfoResponse, GetWorkflowSchemaRequest, GetWorkflowSchemaResponse,
     ListWorkflowsRequest, ListWorkflowsResponse, WorkflowListing, WorkflowParameter,
 };
+#[cfg(feature = "tooling")]
 pub use memory::{
     ListMemoryKeysRequest, ListMemoryKeysResponse, LoadFromMemoryRequest, LoadFromMemoryResponse,
     SaveToMemoryRequest, SaveToMemoryResponse,
@@ -255,6 +267,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 }
 
 /// Every tool that an MCP server offers: those of [`all`], and those that only agents call.
+#[cfg(feature = "tooling")]
 pub fn served() -> impl Iterator<Item = &'static Tool> {
     let lists: [&[&Tool]; 7] = [
         &ALL,

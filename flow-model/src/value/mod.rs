@@ -62,11 +62,14 @@ pub enum FaultKind {
 }
 
 /// Everything that is wrong with a set of values.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", sentences(.0))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub Vec<InputFault>);
 
-fn sentences(faults: &[InputFault]) -> String {
-    let all: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
-    all.join("; ")
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<&str> = self.0.iter().map(|fault| fault.message.as_str()).collect();
+        f.write_str(&all.join("; "))
+    }
 }
+
+impl std::error::Error for Invalid {}
