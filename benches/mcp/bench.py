@@ -1,4 +1,4 @@
-"""`flow serve` against a server made with the Python SDK, in one run.
+"""`flow serve` against a server made with the Python SDK, in one run, and against a program that only answers.
 
     cargo build --release -p flow-bin
     target/needs/venv/bin/python benches/mcp/bench.py [target/release/flow]
@@ -107,16 +107,23 @@ def main():
         for n in range(WORKFLOWS):
             (workflows / f"workflow_{n}.yaml").write_text(DEFINITION.format(n=n))
         env = {**os.environ, "FLOW_CONFIG_DIR": f"{directory}/config", "FLOW_DATA_DIR": f"{directory}/data"}
+        serve = [str(flow), "serve"]
+        server = Server(serve, directory, env)
+        said = pathlib.Path(directory) / "answer"
+        said.write_bytes(server.call("list_workflows", {"include_global": False}))
+        server.close()
         rows = [
-            measure("flow serve", [str(flow), "serve"], directory, env, STARTS),
+            measure("flow serve", serve, directory, env, STARTS),
             measure("Python SDK (`MCPServer`)", [sys.executable, str(HERE / "peer.py")], directory, env, 3),
+            measure("the same bytes at once", [sys.executable, str(HERE / "floor.py"), str(said)], directory, env, 3),
         ]
     print("| server | first answer | `list_workflows`, p50 | p99 | resident |")
     print("|---|---|---|---|---|")
     for name, first, half, most, resident in rows:
         print(f"| {name} | {first:.1f} ms | {half:.0f} µs | {most:.0f} µs | {resident:.1f} MB |")
-    own, peer = rows
+    own, peer, floor = rows
     print(f"\n{peer[1] / own[1]:.0f} × first answer, {peer[2] / own[2]:.1f} × call, {peer[4] / own[4]:.1f} × memory")
+    print(f"{own[2] - floor[2]:.0f} µs of a call are the server's own")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ use flow_runtime::library::{Catalogue, Entry, Library};
 use tokio::sync::broadcast;
 use tokio::time::MissedTickBehavior;
 
+use super::library::Lists;
 use super::lookout::Lookout;
 
 /// How often directories are looked at while somebody wants to be told.
@@ -37,6 +38,8 @@ pub(crate) struct Reading {
     pub(crate) catalogue: Catalogue,
     /// When the file of each was made, in milliseconds since 1970.
     pub(crate) created: Vec<Option<u64>>,
+    /// The lists that were made of them.
+    pub(crate) lists: Lists,
 }
 
 impl Reading {
@@ -44,7 +47,11 @@ impl Reading {
         let catalogue = library.catalogue();
         let files = catalogue.workflows.iter().map(|it| it.entry.file());
         let created = files.map(|file| lookout.created(file?)).collect();
-        Reading { catalogue, created }
+        Reading {
+            catalogue,
+            created,
+            lists: Lists::default(),
+        }
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

@@ -22,7 +22,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use super::catalogue::Changed;
 use super::line::Structure;
 use super::log::Threshold;
-use super::tool::{Call, Refused, Reply};
+use super::tool::{Call, Refused};
 use super::{Server, complete, prompts, resources};
 
 /// When to use this server; clients show it to the model and cut it at about 4 KB.
@@ -189,8 +189,7 @@ impl ServerHandler for Connection {
             return Err(unknown(&self.server, &request.name));
         };
         Ok(match answering.await {
-            Ok(Reply::Done(answer)) => answer.into(),
-            Ok(Reply::Ask(ask)) => (*ask).into(),
+            Ok(answer) => answer,
             Err(Refused(reason)) => CallToolResult::error(vec![ContentBlock::text(reason)]).into(),
         })
     }

@@ -1,7 +1,7 @@
 //! Keeping workflows: list, look at, store, delete, and what a definition may contain.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::diagnostic::Severity;
 use flow_model::graph::{Field, Graph};
@@ -21,9 +21,9 @@ use flow_runtime::run::time;
 use serde_json::{Map, Value};
 
 use super::Server;
-use super::catalogue::found_at;
+use super::catalogue::{Reading, found_at};
 use super::definition::findings;
-use super::tool::{Call, Offer, Refused};
+use super::tool::{Call, Offer, Refused, Reply};
 use crate::list;
 
 pub(super) fn offers() -> Vec<Offer> {
@@ -82,37 +82,74 @@ async fn list_workflows(
     server: Arc<Server>,
     request: ListWorkflowsRequest,
     _call: Call,
-) -> Result<ListWorkflowsResponse, Refused> {
-    let workflows = listings(&server, |entry| {
-        request.include_global || entry.place == Place::Project
+) -> Result<Reply<ListWorkflowsResponse>, Refused> {
+    let tallies = server.host.journal().tallies()?;
+    let reading = server.shelves.reading();
+    let all = request.include_global;
+    let list = reading.lists.list(all, tallies, |tallies| {
+        let is_wanted = |entry: &Entry| all || entry.place == Place::Project;
+        let workflows = listings(&reading, tallies, is_wanted);
+        serde_json::to_string(&ListWorkflowsResponse {
+            total: u32::try_from(workflows.len()).unwrap_or(u32::MAX),
+            workflows,
+        })
     })?;
-    Ok(ListWorkflowsResponse {
-        total: u32::try_from(workflows.len()).unwrap_or(u32::MAX),
-        workflows,
-    })
+    Ok(Reply::Again(list))
 }
 
-/// The workflows of the library that are wanted, as a list says them.
-pub(super) fn listings(
-    server: &Server,
+/// Lists of the workflows of one reading, kept as they were written: agents ask for them again and
+/// again, and little changes in between.
+#[derive(Default)]
+pub(crate) struct Lists {
+    all: Mutex<Option<List>>,
+    own: Mutex<Option<List>>,
+}
+
+struct List {
+    tallies: Vec<Tally>,
+    text: Arc<str>,
+}
+
+impl Lists {
+    fn list(
+        &self,
+        all: bool,
+        tallies: Vec<Tally>,
+        written: impl FnOnce(&[Tally]) -> serde_json::Result<String>,
+    ) -> serde_json::Result<Arc<str>> {
+        let list = if all { &self.all } else { &self.own };
+        let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(list) = list.as_ref().filter(|list| list.tallies == tallies) {
+            return Ok(Arc::clone(&list.text));
+        }
+        let text = written(&tallies)?.into();
+        Ok(Arc::clone(&list.insert(List { tallies, text }).text))
+    }
+}
+
+/// Every workflow with what its runs amount to, as a list says them.
+pub(super) fn all_listings(server: &Server) -> Result<Vec<WorkflowListing>, Refused> {
+    let tallies = server.host.journal().tallies()?;
+    Ok(listings(&server.shelves.reading(), &tallies, |_| true))
+}
+
+fn listings(
+    reading: &Reading,
+    tallies: &[Tally],
     is_wanted: impl Fn(&Entry) -> bool,
-) -> Result<Vec<WorkflowListing>, Refused> {
-    let tallies = tallies(server)?;
-    let reading = server.shelves.reading();
+) -> Vec<WorkflowListing> {
+    let tallies: HashMap<&str, &Tally> = tallies
+        .iter()
+        .map(|tally| (tally.workflow.as_str(), tally))
+        .collect();
     let workflows = reading.catalogue.workflows.iter().zip(&reading.created);
-    Ok(workflows
+    workflows
         .filter(|(workflow, _)| is_wanted(&workflow.entry))
         .map(|(Workflow { entry, definition }, created)| {
-            listing(entry, definition, *created, tallies.get(&entry.name))
+            let tally = tallies.get(entry.name.as_str()).copied();
+            listing(entry, definition, *created, tally)
         })
-        .collect())
-}
-
-fn tallies(server: &Server) -> Result<HashMap<String, Tally>, Refused> {
-    let tallies = server.host.journal().tallies()?.into_iter();
-    Ok(tallies
-        .map(|tally| (tally.workflow.clone(), tally))
-        .collect())
+        .collect()
 }
 
 fn listing(

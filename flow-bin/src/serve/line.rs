@@ -37,13 +37,28 @@ impl Structure {
         let text = serde_json::to_string(answer)?;
         let structure = match self {
             Structure::Tree => serde_json::to_value(answer)?,
-            // No structure is `null`: it stands for the text.
-            Structure::AsText => Value::Null,
+            Structure::AsText => AS_TEXT,
         };
-        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(structure);
-        Ok(result)
+        Ok(success(text, structure))
     }
+
+    /// The same, of an answer that was made before.
+    pub(super) fn again(self, text: &str) -> serde_json::Result<CallToolResult> {
+        let structure = match self {
+            Structure::Tree => serde_json::from_str(text)?,
+            Structure::AsText => AS_TEXT,
+        };
+        Ok(success(text.to_owned(), structure))
+    }
+}
+
+/// No structure is `null`: it stands for the text.
+const AS_TEXT: Value = Value::Null;
+
+fn success(text: String, structure: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(structure);
+    result
 }
 
 /// What is said to a client and heard from it, a message a line.
@@ -134,7 +149,7 @@ fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Resul
             jsonrpc,
             id,
             result: ServerResult::CallToolResult(result),
-        }) if result.structured_content == Some(Value::Null) => ((jsonrpc, id), result),
+        }) if result.structured_content == Some(AS_TEXT) => ((jsonrpc, id), result),
         message => {
             serde_json::to_writer(&mut *line, &message)?;
             line.push(b'\n');
@@ -147,17 +162,43 @@ fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Resul
     line.extend_from_slice(br#","id":"#);
     serde_json::to_writer(&mut *line, &head.1)?;
     line.extend_from_slice(br#","result":"#);
-    serde_json::to_writer(&mut *line, &result)?;
-    let text = result.content.first().and_then(ContentBlock::as_text);
-    if let Some(text) = text {
-        // Within the object that was just closed, which is never empty.
-        line.pop();
-        line.extend_from_slice(br#","structuredContent":"#);
-        line.extend_from_slice(text.text.as_bytes());
-        line.push(b'}');
+    let text = match result.content.first_mut() {
+        Some(ContentBlock::Text(content)) => std::mem::take(&mut content.text),
+        _ => "null".to_owned(),
+    };
+    let around = serde_json::to_string(&result)?;
+    let around = around.strip_suffix('}').unwrap_or(&around);
+    match around.split_once(EMPTY) {
+        Some((before, after)) => {
+            line.extend_from_slice(before.as_bytes());
+            line.extend_from_slice(br#""text":""#);
+            quoted(&text, line);
+            line.push(b'"');
+            line.extend_from_slice(after.as_bytes());
+        }
+        None => line.extend_from_slice(around.as_bytes()),
     }
-    line.extend_from_slice(b"}\n");
+    line.extend_from_slice(br#","structuredContent":"#);
+    line.extend_from_slice(text.as_bytes());
+    line.extend_from_slice(b"}}\n");
     Ok(())
+}
+
+/// Where the text goes: the first thing that a result says.
+const EMPTY: &str = r#""text":"""#;
+
+/// JSON within a string of JSON. It has no control characters, so there is little to look for.
+fn quoted(json: &str, line: &mut Vec<u8>) {
+    line.reserve(json.len() * 5 / 4);
+    for part in json.split_inclusive(['"', '\\']) {
+        match part.as_bytes().split_last() {
+            Some((last @ (b'"' | b'\\'), rest)) => {
+                line.extend_from_slice(rest);
+                line.extend_from_slice(&[b'\\', *last]);
+            }
+            _ => line.extend_from_slice(part.as_bytes()),
+        }
+    }
 }
 
 /// What the reading side says by itself, of messages that it cannot read.
@@ -225,8 +266,14 @@ mod tests {
             let result = structure.result(&answer).expect("it can be written");
             line(JsonRpcMessage::response(result.into(), id()))
         };
+        let text = serde_json::to_string(&answer).expect("it can be written");
         let told = said(Structure::AsText);
         assert_eq!(told, said(Structure::Tree));
+        for structure in [Structure::AsText, Structure::Tree] {
+            let again = structure.again(&text).expect("it is JSON");
+            assert_eq!(told, line(JsonRpcMessage::response(again.into(), id())));
+        }
+        assert_eq!(told["result"]["content"][0]["text"], text);
         assert_eq!(told["result"]["structuredContent"], answer);
         assert_eq!(told["id"], "x\",\"y");
     }

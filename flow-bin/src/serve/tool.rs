@@ -10,7 +10,7 @@ use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ElicitationCapability, InputRequiredResult,
+    CallToolRequestParams, CallToolResponse, ElicitationCapability, InputRequiredResult,
     InputResponses, ProtocolVersion, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
@@ -53,13 +53,16 @@ refused_from!(
     host::Error,
     journal::Error,
     library::Error,
-    library::StoreError
+    library::StoreError,
+    serde_json::Error
 );
 
 /// What a tool answers.
 pub(crate) enum Reply<T> {
     /// This.
     Done(T),
+    /// The same, as the JSON text that it was the last time.
+    Again(Arc<str>),
     /// The person in front of the client is asked first; the client then calls again.
     Ask(Box<InputRequiredResult>),
 }
@@ -121,7 +124,7 @@ impl Call {
     }
 }
 
-type Answering = Boxed<'static, Result<Reply<CallToolResult>, Refused>>;
+type Answering = Boxed<'static, Result<CallToolResponse, Refused>>;
 type Handler = Box<dyn Fn(Arc<Server>, Value, Call) -> Answering + Send + Sync>;
 
 /// A tool with its handler.
@@ -151,13 +154,12 @@ impl Offer {
                     Err(invalid) => return Box::pin(async { Err(invalid.into()) }),
                 };
                 Box::pin(async move {
-                    Ok(match answering.await?.into() {
-                        Reply::Ask(ask) => Reply::Ask(ask),
-                        Reply::Done(response) => {
-                            let result = structure.result(&response);
-                            Reply::Done(result.map_err(|error| Refused(error.to_string()))?)
-                        }
-                    })
+                    let result = match answering.await?.into() {
+                        Reply::Ask(ask) => return Ok((*ask).into()),
+                        Reply::Done(response) => structure.result(&response),
+                        Reply::Again(text) => structure.again(&text),
+                    };
+                    Ok(result?.into())
                 })
             }),
         }

@@ -17,7 +17,7 @@ use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, Inpu
 use serde_json::{Map, Value};
 
 use super::definition::Definition;
-use super::library::listings;
+use super::library::all_listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
 use super::standing::{self, object, seconds};
@@ -167,7 +167,7 @@ async fn flow(
     };
     if request.flow_name == LIST {
         response.success = true;
-        response.workflows = Some(listings(&server, |_| true)?);
+        response.workflows = Some(all_listings(&server)?);
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
