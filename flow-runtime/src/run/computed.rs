@@ -113,7 +113,7 @@ fn reads_everything(rule: &Rule) -> bool {
             let text = &value.source;
             mentions(text) && whole(&expression::expression(text, value.dialect).reads)
         }
-        Rule::Value(Template::Text(value)) => {
+        Rule::Value(Template::Text(value) | Template::Command(value)) => {
             let text = &value.source;
             mentions(text) && whole(&expression::template(text, value.dialect).reads)
         }
