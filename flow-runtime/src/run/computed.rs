@@ -177,7 +177,7 @@ impl<'r> Machine<'r> {
                 }
             }
         }
-        let seed = self.data.evaluations;
+        let seed = self.data.seed();
         while let Some((_, due)) = queue.levels.pop_first() {
             for index in self.level(&due, seed) {
                 let cause = graph.computed[index].name.as_ref();
