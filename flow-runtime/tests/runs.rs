@@ -467,3 +467,78 @@ tasks:
         assert_eq!(done.output.to_json(), json!({"all": [0, 1]}));
     });
 }
+
+#[test]
+fn a_return_that_fails_fails_like_any_step() {
+    for value in ["{{ state.m.nope }}", "{{ 1/0 }}"] {
+        let definition =
+            format!("state: {{m: {{}}}}\nsteps:\n  - {{id: r, type: return, value: '{value}'}}\n");
+        let report = run(&definition);
+        assert_eq!(report.status, ReportStatus::Failed, "{value}");
+        assert_eq!(report.error.unwrap().step.as_deref(), Some("r"), "{value}");
+    }
+    let thrown = "expressions: js
+steps: [{id: r, type: return, value: \"{{ (() => { throw new Error('no') })() }}\"}]
+";
+    assert!(failed(thrown).contains("no"));
+    let child = "steps:
+  - {id: each, type: foreach, items: '{{ [1] }}', task: t, output_to: all}
+tasks:
+  t: {state: {m: {}}, steps: [{id: r, type: return, value: '{{ state.m.nope }}'}]}
+";
+    assert!(failed(child).contains("1 of 1 children"));
+}
+
+#[test]
+fn what_a_step_does_when_it_fails_holds_for_return() {
+    let jumps = "state: {m: {}}
+steps:
+  - {id: r, type: return, value: '{{ state.m.nope }}', on_error: {goto: other}}
+  - {type: return, value: skipped}
+  - {id: other, type: return, value: jumped}
+";
+    assert_eq!(completed(jumps), json!("jumped"));
+    let replaced = "state: {m: {}}
+steps: [{id: r, type: return, value: '{{ state.m.nope }}', fallback_value: instead}]
+";
+    assert_eq!(completed(replaced), json!("instead"));
+    let noted = "state: {m: {}, note: ''}
+on_error: {steps: [{type: set_state, updates: {note: '{{ error.step }}'}}]}
+steps: [{id: r, type: return, value: '{{ state.m.nope }}'}]
+";
+    let report = run(noted);
+    assert_eq!(report.status, ReportStatus::Failed);
+    assert_eq!(report.state.to_json()["note"], "r");
+}
+
+#[test]
+fn a_when_that_fails_fails_the_step_it_stands_on() {
+    let returns = "state: {m: {}}
+steps: [{id: r, type: return, when: '{{ state.m.nope > 1 }}', value: 1}]
+";
+    assert!(failed(returns).contains("nope"));
+    for jump in ["break", "continue"] {
+        let definition = format!(
+            "state: {{m: {{}}}}
+steps:
+  - type: foreach
+    items: '{{{{ [1, 2] }}}}'
+    steps: [{{id: jump, type: {jump}, when: '{{{{ state.m.nope > 1 }}}}'}}]
+"
+        );
+        let report = run(&definition);
+        assert_eq!(report.status, ReportStatus::Failed, "{jump}");
+        assert_eq!(
+            report.error.unwrap().step.as_deref(),
+            Some("jump"),
+            "{jump}"
+        );
+    }
+    let leaves = "state: {m: {}}
+steps:
+  - {id: again, type: goto, target: again, max_iterations: 2, when: '{{ state.m.nope > 1 }}', on_error: {goto: end}}
+  - {type: return, value: skipped}
+  - {id: end, type: return, value: left}
+";
+    assert_eq!(completed(leaves), json!("left"));
+}

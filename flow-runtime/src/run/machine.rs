@@ -310,9 +310,7 @@ impl<'r> Machine<'r> {
                     Some(value) => self.render(id, node, value, Extras::default())?,
                     None => Value::Null,
                 };
-                self.left(id, node, Ending::Success, Target::Complete);
-                self.complete(id, Some(value));
-                Ok(Next::Over)
+                self.settle_success(id, index, value)
             }
             Kind::SetState => self.settle_success(id, index, Value::Null),
             Kind::FanOut(fan) => self.fan_out(id, index, node, fan),

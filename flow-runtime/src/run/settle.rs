@@ -27,6 +27,12 @@ impl<'r> Machine<'r> {
         let sets = matches!(node.kind, Kind::SetState);
         let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
         let result = if sets { written } else { result };
+        // What a `return` gives is what its frame gives.
+        if let Kind::Return { .. } = node.kind {
+            self.left(id, node, Ending::Success, Target::Complete);
+            self.complete(id, Some(result));
+            return Ok(Next::Over);
+        }
         Ok(self.settle(
             id,
             index,
