@@ -542,3 +542,38 @@ steps:
 ";
     assert_eq!(completed(leaves), json!("left"));
 }
+
+/// A task that runs itself over a list that shrinks or does not.
+fn nested(items: &str, on_child_error: &str) -> String {
+    format!(
+        "steps:
+  - {{id: f, type: foreach, items: '{{{{ [40] }}}}', task: t, output_to: r}}
+  - {{type: return, value: '{{{{ state.r }}}}'}}
+tasks:
+  t:
+    inputs: {{n: {{type: integer, required: true}}}}
+    steps:
+      - {{id: g, type: foreach, items: '{items}', task: t, on_child_error: {on_child_error}, output_to: q}}
+      - {{type: return, value: '{{{{ inputs.n }}}}'}}
+"
+    )
+}
+
+#[test]
+fn tasks_inside_tasks_end_at_a_depth_that_needs_no_stack() {
+    let shrinks = nested("{{ [inputs.n - 1] if inputs.n else [] }}", "fail");
+    assert_eq!(completed(&shrinks), json!([40]));
+    let grows = "{{ [inputs.n + 1] if inputs.n else [] }}";
+    let message = failed(&nested(grows, "fail"));
+    assert!(
+        message.starts_with("1 of 1 children of `f` failed"),
+        "{message}"
+    );
+    let said = "`g` would run tasks more than 50 deep inside each other: … → t → t → t → t → t";
+    assert!(message.contains(said), "{message}");
+    assert!(message.len() < 2_000, "{}", message.len());
+    let stopped = failed(&nested(grows, "fail_all"));
+    assert!(stopped.contains("more than 50 deep"), "{stopped}");
+    // What failed at the bottom may be no failure further up, as the definition says.
+    assert_eq!(completed(&nested(grows, "continue")), json!([40]));
+}

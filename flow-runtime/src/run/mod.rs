@@ -32,6 +32,7 @@ pub mod time;
 mod track;
 mod view;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use computed::Cell;
@@ -296,6 +297,7 @@ impl Run {
             },
             at: event.at,
             stretch: 0,
+            ended: VecDeque::new(),
         };
         machine.event(&event.what);
         machine.pump();
