@@ -1,6 +1,6 @@
 //! What an event means to the step that waits for it.
 
-use flow_model::graph::{Kind, Node, PromptKind};
+use flow_model::graph::{Kind, PromptKind};
 
 use super::action::shell_result;
 use super::data::Checkpoint;
@@ -8,6 +8,7 @@ use super::effect::{Action, Deed, Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
+use super::meaning::tool_result;
 use super::refusal::changes;
 use super::time;
 use crate::value::Value;
@@ -270,15 +271,6 @@ impl Machine<'_> {
                 self.data.included.insert(name.clone(), value.clone());
             }
         }
-        // An await that finds nothing has timed out, though its result says success.
-        let missed = matches!(&action.what, Deed::Tool { tool, builtin: true, .. } if tool == "await_output")
-            && value
-                .get("match_text")
-                .is_none_or(|text| *text == Value::Null);
-        if missed {
-            let failure = Failure::new(FailureKind::Timeout, "the pattern was not found in time");
-            return self.retry_or_fail(id, index, action, failure, value);
-        }
         match self.settle_success(id, index, value) {
             Ok(next) => next,
             Err(failure) => self.failed(id, index, failure, raw),
@@ -320,29 +312,4 @@ impl Machine<'_> {
         );
         Next::Wait
     }
-}
-
-/// What a tool's result means.
-fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Value, Failure> {
-    let judged = matches!(
-        deed,
-        Deed::Tool { builtin: true, .. } | Deed::Call { response: true, .. }
-    );
-    if judged && result.get("success") == Some(&Value::Bool(false)) {
-        let error = result.get("error").and_then(Value::as_str);
-        let message = match error {
-            Some(error) => format!("`{}` failed: {error}", node.id),
-            None => format!("`{}` failed", node.id),
-        };
-        return Err(Failure::new(FailureKind::Action, message));
-    }
-    Ok(match (deed, result.get("outputs")) {
-        (
-            Deed::Call {
-                response: false, ..
-            },
-            Some(outputs),
-        ) => outputs.clone(),
-        _ => result.clone(),
-    })
 }

@@ -206,6 +206,8 @@ pub enum FailureKind {
     Validation,
     /// A limit was reached.
     Limit,
+    /// The run has taken longer than it may.
+    TimeLimit,
     /// No transition held.
     NoTransition,
     /// A person declined.

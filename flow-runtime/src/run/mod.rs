@@ -18,6 +18,7 @@ mod fan;
 pub mod frame;
 mod handout;
 mod machine;
+mod meaning;
 mod observe;
 mod origin;
 mod pattern;
