@@ -366,8 +366,11 @@ states:
 
 #[test]
 fn a_step_that_takes_too_long_is_ended() {
-    let message = failed("steps:\n  - {type: shell, command: sleep 100, timeout: 0.05}\n");
-    assert!(message.contains("in time"), "{message}");
+    let message = failed("steps:\n  - {id: nap, type: shell, command: sleep 100, timeout: 0.05}\n");
+    assert_eq!(
+        message,
+        "`nap` did not end within 0.05 s; `timeout` gives it longer"
+    );
 }
 
 #[test]
@@ -576,4 +579,40 @@ fn tasks_inside_tasks_end_at_a_depth_that_needs_no_stack() {
     assert!(stopped.contains("more than 50 deep"), "{stopped}");
     // What failed at the bottom may be no failure further up, as the definition says.
     assert_eq!(completed(&nested(grows, "continue")), json!([40]));
+}
+
+#[test]
+fn a_failure_names_its_step_and_a_state_the_outcome_that_nothing_is_for() {
+    let undefined = "state: {m: {}}
+steps: [{id: say, type: set_state, updates: {x: '{{ state.m.nope }}'}}]
+";
+    let message = failed(undefined);
+    assert!(message.starts_with("`say`: "), "{message}");
+    let state = |command: &str, condition: &str| {
+        format!(
+            "initial_state: a
+states:
+  a:
+    action: {{type: shell, command: \"{command}\"}}
+    timeout: 0.2
+    transitions: [{{condition: {condition}, next_state: b}}]
+  b: {{action: {{type: shell, command: 'true'}}}}
+"
+        )
+    };
+    assert_eq!(
+        failed(&state("echo so far; exit 3", "success")),
+        "`a` ended in failure, and no transition of it holds: the command of `a` ended with exit \
+         code 3: so far; a transition for `failure` would lead on"
+    );
+    assert_eq!(
+        failed(&state("sleep 100", "success")),
+        "`a` ended in timeout, and no transition of it holds: `a` did not end within 0.2 s; \
+         `timeout` gives it longer; `on_timeout`, or a transition for `timeout` would lead on"
+    );
+    assert_eq!(
+        failed(&state("true", "failure")),
+        "`a` ended in success, and no transition of it holds; a transition for `always` would \
+         lead on"
+    );
 }

@@ -6,6 +6,7 @@ use super::action::shell_result;
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
+use super::fan::ITEM_TIMEOUT;
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
 use super::meaning::tool_result;
@@ -24,7 +25,7 @@ impl Machine<'_> {
                 result,
             } => self.unsuccessful(*action, error.clone(), result),
             Happening::TimedOut { action, result } => {
-                let failure = Failure::new(FailureKind::Timeout, "the step did not end in time");
+                let failure = self.lateness(*action);
                 self.unsuccessful(*action, failure, result);
             }
             Happening::Declined { action, reason } => self.declined(*action, reason),
@@ -135,6 +136,34 @@ impl Machine<'_> {
             self.go(id, node, to);
             self.data.ready.push_back(id);
         }
+    }
+
+    /// What an action that did not end in time did not do.
+    fn lateness(&self, action: ActionId) -> Failure {
+        let frame = self.data.waiting.get(&action);
+        let frame = frame.and_then(|frame| self.data.frames.get(frame));
+        let step = frame.and_then(|frame| frame.step.as_ref());
+        let late = step.and_then(|step| match &step.waits {
+            Waits::Action(asked)
+            | Waits::Judgement { action: asked, .. }
+            | Waits::Environment { action: asked, .. } => {
+                let allowed = asked.deadline?.saturating_sub(step.since);
+                Some((asked.node.as_str(), allowed))
+            }
+            Waits::Children(children) => {
+                let asked = children.handed.values().find(|it| it.id == action)?;
+                Some((asked.node.as_str(), ITEM_TIMEOUT))
+            }
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => None,
+        });
+        let message = match late {
+            Some((node, allowed)) => {
+                let seconds = allowed as f64 / 1000.0;
+                format!("`{node}` did not end within {seconds} s; `timeout` gives it longer")
+            }
+            None => "the step did not end in time".to_owned(),
+        };
+        Failure::new(FailureKind::Timeout, message)
     }
 
     fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {

@@ -13,7 +13,7 @@ use super::state::{Change, Store};
 use crate::value::Value;
 
 /// Milliseconds an agent may take for one item.
-const ITEM_TIMEOUT: u64 = 300_000;
+pub(super) const ITEM_TIMEOUT: u64 = 300_000;
 /// How many of the tasks around a step a message names.
 const SHOWN_TASKS: usize = 4;
 /// Bytes at each end of a message that stay when it is shortened.

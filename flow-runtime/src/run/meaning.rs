@@ -22,9 +22,10 @@ pub(super) fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Va
     );
     if judged && result.get("success") == Some(&Value::Bool(false)) {
         let error = result.get("error").and_then(Value::as_str);
-        let message = match error {
-            Some(error) => format!("`{}` failed: {error}", node.id),
-            None => format!("`{}` failed", node.id),
+        let message = match (exit(deed, result), error) {
+            (Some(exit), _) => format!("`{}` failed: {exit}", node.id),
+            (None, Some(error)) => format!("`{}` failed: {error}", node.id),
+            (None, None) => format!("`{}` failed", node.id),
         };
         return Err(Failure::new(FailureKind::Action, message));
     }
@@ -37,6 +38,32 @@ pub(super) fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Va
         ) => outputs.clone(),
         _ => result.clone(),
     })
+}
+
+/// How a command that ran to its end ended.
+fn exit(deed: &Deed, result: &Value) -> Option<String> {
+    let Deed::Tool {
+        tool,
+        builtin: true,
+        parameters,
+    } = deed
+    else {
+        return None;
+    };
+    let text = |field: &str| result.get(field).and_then(Value::as_str);
+    if tool != "run_command" || text("status") != Some("finished") {
+        return None;
+    }
+    let command = parameters.get("command").and_then(Value::as_str);
+    let command = command.map_or("the command".to_owned(), |it| format!("`{}`", shown(it)));
+    let mut message = match result.get("exit_code") {
+        Some(Value::Int(code)) => format!("{command} ended with exit code {code}"),
+        _ => format!("{command} ended, and its exit code is not known"),
+    };
+    if let Some(line) = text("output").and_then(last_line) {
+        message.push_str(&format!("; its last line is: {line}"));
+    }
+    Some(message)
 }
 
 /// What a tool with a time limit of its own did not see happen in that time.

@@ -793,3 +793,33 @@ steps: [{id: nap, type: wait, duration_seconds: 60}]
         }
     }
 }
+
+#[tokio::test]
+async fn what_a_terminal_tool_did_not_do_is_told_with_its_state() {
+    let world = World::new(&[]);
+    for (action, told) in [
+        (
+            "{tool: run_command, params: {command: 'echo half done; (exit 3)'}}",
+            "`slow` ended in failure, and no transition of it holds: `slow` failed: `echo half \
+             done; (exit 3)` ended with exit code 3; its last line is: half done; a transition \
+             for `failure` would lead on",
+        ),
+        (
+            "{tool: await_output, params: {pattern: 'never said', timeout: 0.2}}",
+            "`slow` ended in timeout, and no transition of it holds: the pattern `never said` was \
+             not found within 0.2 s",
+        ),
+        (
+            "{tool: send_input, params: {input_text: '{match_text}'}}",
+            "`slow` ended in failure, and no transition of it holds: the variable `match_text` \
+             has no value yet",
+        ),
+    ] {
+        let way = "transitions: [{condition: success, next_state: other}]";
+        let text = timed_out(action, way).replace("  late: ", "  # late: ");
+        let report = world.run(&text, StartOptions::default()).await;
+        let error = report.error.unwrap();
+        assert!(error.message.starts_with(told), "{}", error.message);
+        assert_eq!(error.step.as_deref(), Some("slow"));
+    }
+}
