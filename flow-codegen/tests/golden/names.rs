@@ -316,26 +316,8 @@ pub mod odd_names_of_things {
                     (Self::Success, self::Outcome::Success) => Outcome,
                     (Outcome, Then) => Self::Edge,
                     (Outcome, Else) => S3d,
-                    (
-                        Self::Edge,
-                        self::Outcome::Success
-                        | Failure
-                        | Timeout
-                        | Then
-                        | Else
-                        | Body
-                        | self::Outcome::Done,
-                    ) => Some,
-                    (
-                        S3d,
-                        self::Outcome::Success
-                        | Failure
-                        | Timeout
-                        | Then
-                        | Else
-                        | Body
-                        | self::Outcome::Done,
-                    ) => Self::Done,
+                    (Self::Edge, self::Outcome::Success) => Some,
+                    (S3d, self::Outcome::Success) => Self::Done,
                     (Self::Done, self::Outcome::Success | Failure | Timeout | Skip) => {
                         V1_2
                     }
@@ -348,10 +330,7 @@ pub mod odd_names_of_things {
         #[must_use]
         pub const fn completes(self, outcome: Outcome) -> bool {
             use self::{Outcome::*, State::*};
-            ::core::matches!(
-                (self, outcome), (Self_, self::Outcome::Success | Failure | Timeout |
-                Then | Else | Body | self::Outcome::Done)
-            )
+            ::core::matches!((self, outcome), (Self_, self::Outcome::Success))
         }
     }
     impl fmt::Display for State {
@@ -416,7 +395,6 @@ pub mod odd_names_of_things {
             }
             Self_ {
                 success: (),
-                failure: (),
             }
         }
     }
@@ -776,14 +754,14 @@ pub mod odd_names_of_things {
                                     "edge",
                                     28,
                                     Kind::Jump(Jump::Continue),
-                                    const { &[always(2)] },
+                                    const { &[success(2)] },
                                 )
                                 .parent(4),
                             node(
                                     "3d",
                                     28,
                                     Kind::Jump(Jump::Break),
-                                    const { &[always(7)] },
+                                    const { &[success(7)] },
                                 )
                                 .parent(4),
                             command(
@@ -816,7 +794,7 @@ pub mod odd_names_of_things {
                                 Kind::Return {
                                     value: Some(Template::Expression(jinja("state.n"))),
                                 },
-                                const { &[always(END)] },
+                                const { &[success(END)] },
                             ),
                         ]
                     },

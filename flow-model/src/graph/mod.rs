@@ -397,9 +397,11 @@ impl Kind {
             Kind::While { .. } | Kind::Loop { .. } => {
                 &[Outcome::Body, Outcome::Done, Outcome::Failure]
             }
-            Kind::Goto { .. } => &[Outcome::Body, Outcome::Done],
-            Kind::Jump(_) => &[Outcome::Success],
-            Kind::Return { .. } | Kind::SetState => &[Outcome::Success, Outcome::Failure],
+            // A jump cannot fail, but its `when` can.
+            Kind::Goto { .. } => &[Outcome::Body, Outcome::Done, Outcome::Failure],
+            Kind::Jump(_) | Kind::Return { .. } | Kind::SetState => {
+                &[Outcome::Success, Outcome::Failure]
+            }
             Kind::FanOut(_)
             | Kind::Call(_)
             | Kind::Shell(_)

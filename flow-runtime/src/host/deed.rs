@@ -427,10 +427,17 @@ impl Host {
             })
         } else {
             let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
-            failed(
-                format!("the workflow `{}` failed: {reason}", report.workflow),
+            let message = format!("the workflow `{}` failed: {reason}", report.workflow);
+            // A run that its own limit ended has timed out for whoever called it.
+            let kind = match report.error.map(|error| error.kind) {
+                Some(FailureKind::TimeLimit) => FailureKind::Timeout,
+                _ => FailureKind::Action,
+            };
+            Some(Happening::Failed {
+                action: action.id,
+                error: Failure::new(kind, message),
                 result,
-            )
+            })
         }
     }
 }

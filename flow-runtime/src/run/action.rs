@@ -296,12 +296,12 @@ pub(super) fn shell_result(
     let captured = node.writes.iter().any(|write| write.value.is_none());
     let whole = output == OutputFormat::Result && captured && node.retry.is_none();
     if exit != 0 && !whole {
-        let stderr = result
-            .get("stderr")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let said = last
+        // Most programs say what is wrong where errors belong; the others say it last.
+        let said = ["stderr", "stdout"].into_iter().find_map(|stream| {
+            let text = result.get(stream).and_then(Value::as_str)?;
+            text.lines().rev().find(|line| !line.trim().is_empty())
+        });
+        let said = said
             .map(|line| format!(": {}", line.trim()))
             .unwrap_or_default();
         let message = format!(

@@ -15,14 +15,17 @@ impl Machine<'_> {
             // There is no time left to begin again.
             self.data.again = true;
             let seconds = self.limit_seconds().unwrap_or_default();
-            let message =
-                format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
+            let given = match self.data.start.timeout {
+                Some(_) => "it was started with no more time",
+                None => "`limits.timeout` allows no more",
+            };
+            let message = format!("the run has taken more than {seconds} s; {given}");
             // Failure steps that run out of time do not begin again.
             let is_cleaning = |frame: &Frame| frame.body == BodyRef::OnError;
             let mut frames = self.data.frames.iter();
             let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
             let id = cleaning.map_or(ROOT, |(id, _)| *id);
-            self.fail_frame(id, Failure::new(FailureKind::Limit, message));
+            self.fail_frame(id, Failure::new(FailureKind::TimeLimit, message));
             return;
         }
         let slept = self.awaited(timer, |waits| {

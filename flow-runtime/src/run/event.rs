@@ -206,6 +206,8 @@ pub enum FailureKind {
     Validation,
     /// A limit was reached.
     Limit,
+    /// The run has taken longer than it may.
+    TimeLimit,
     /// No transition held.
     NoTransition,
     /// A person declined.
@@ -228,11 +230,14 @@ impl Failure {
         }
     }
 
-    /// The same, in a step.
+    /// The same, in a step, which the message names from then on.
     #[must_use]
     pub fn at(mut self, step: &str) -> Self {
         if self.step.is_none() {
             self.step = Some(step.to_owned());
+            if !self.message.contains(&format!("`{step}`")) {
+                self.message = format!("`{step}`: {}", self.message);
+            }
         }
         self
     }

@@ -18,6 +18,7 @@ mod fan;
 pub mod frame;
 mod handout;
 mod machine;
+mod meaning;
 mod observe;
 mod origin;
 mod pattern;
@@ -32,6 +33,7 @@ pub mod time;
 mod track;
 mod view;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use computed::Cell;
@@ -296,6 +298,7 @@ impl Run {
             },
             at: event.at,
             stretch: 0,
+            ended: VecDeque::new(),
         };
         machine.event(&event.what);
         machine.pump();

@@ -8,7 +8,7 @@ use flow_model::graph::{
 
 use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
-use super::frame::{FrameId, ROOT, Settled, Waits};
+use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
 use crate::value::Value;
@@ -27,6 +27,12 @@ impl<'r> Machine<'r> {
         let sets = matches!(node.kind, Kind::SetState);
         let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
         let result = if sets { written } else { result };
+        // What a `return` gives is what its frame gives.
+        if let Kind::Return { .. } = node.kind {
+            self.left(id, node, Ending::Success, Target::Complete);
+            self.complete(id, Some(result));
+            return Ok(Next::Over);
+        }
         Ok(self.settle(
             id,
             index,
@@ -207,28 +213,45 @@ impl<'r> Machine<'r> {
             }
             at += 1;
         }
-        let failure = match settled.error {
-            Some(failure) => failure,
-            None => {
-                let word = match settled.outcome {
-                    Outcome::Timeout => "timeout",
-                    Outcome::Failure => "failure",
-                    _ => "success",
-                };
-                Failure::new(
-                    FailureKind::NoTransition,
-                    format!(
-                        "`{}` ended in {word}, and no transition of it holds",
-                        node.id
-                    ),
-                )
-                .at(&node.id)
-            }
-        };
+        let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
         self.fail_frame(id, failure)
+    }
+
+    /// Why nothing leads on from a settled step.
+    fn no_way(&self, id: FrameId, node: &Node, settled: Settled) -> Failure {
+        let (word, way) = match settled.outcome {
+            Outcome::Timeout => ("timeout", "`on_timeout`, or a transition for `timeout`"),
+            Outcome::Failure => ("failure", "a transition for `failure`"),
+            _ => ("success", "a transition for `always`"),
+        };
+        let frame = self.data.frames.get(&id);
+        let is_state = self.graph.form == Form::States
+            && frame.is_some_and(|frame| frame.body == BodyRef::Main);
+        // A final state has no transition that could be missing.
+        let is_final = node.edges.iter().all(|edge| edge.to == Target::Complete);
+        match settled.error {
+            Some(failure) if !is_state || is_final => failure,
+            Some(failure) => {
+                let named = format!("`{}`: ", node.id);
+                let message = &failure.message;
+                let said = message.strip_prefix(&named).unwrap_or(message);
+                let message = format!(
+                    "`{}` ended in {word}, and no transition of it holds: {said}; {way} would lead on",
+                    node.id
+                );
+                Failure { message, ..failure }
+            }
+            None => {
+                let message = format!(
+                    "`{}` ended in {word}, and no transition of it holds; {way} would lead on",
+                    node.id
+                );
+                Failure::new(FailureKind::NoTransition, message).at(&node.id)
+            }
+        }
     }
 
     pub(super) fn follow(

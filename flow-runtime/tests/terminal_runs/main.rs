@@ -328,7 +328,7 @@ states:
     };
     let report = world.run(text, options).await;
     assert_eq!(report.status, ReportStatus::Failed);
-    assert_eq!(report.error.unwrap().kind, FailureKind::Limit);
+    assert_eq!(report.error.unwrap().kind, FailureKind::TimeLimit);
     assert_eq!(world.terminals.sessions(), Vec::<String>::new());
 }
 
@@ -769,4 +769,87 @@ states:
     assert_eq!(variable("bare_output"), printed([hostile, &after_a]));
     let after_space = format!("a {hostile}");
     assert_eq!(variable("double_output"), printed([&after_space, hostile]));
+}
+
+/// States whose first action ends by the limit of its own tool, and the ways out of it.
+fn timed_out(action: &str, ways: &str) -> String {
+    format!(
+        "
+initial_state: open
+states:
+  open:
+    action: {{tool: open_terminal, params: {{shell: bash}}}}
+    transitions: [{{condition: success, next_state: slow}}]
+  slow:
+    action: {action}
+    {ways}
+  late: {{action: {{type: shell, command: 'true'}}}}
+  other: {{action: {{type: shell, command: 'true'}}}}
+"
+    )
+}
+
+#[tokio::test]
+async fn a_tool_that_its_own_limit_ends_has_timed_out() {
+    let naps = "
+name: naps
+steps: [{id: nap, type: wait, duration_seconds: 60}]
+";
+    let ways = [
+        "transitions: [{condition: timeout, next_state: late}, {condition: failure, next_state: other}]",
+        "transitions: [{condition: success, next_state: other}]\n    on_timeout: late",
+        "transitions: [{condition: {timeout_occurred: true}, next_state: late}, {condition: always, next_state: other}]",
+    ];
+    let world = World::new(&[("naps", naps)]);
+    for (action, ways) in [
+        (
+            "{tool: run_command, params: {command: 'sleep 60', timeout: 0.2}}",
+            &ways[..],
+        ),
+        (
+            "{tool: await_output, params: {pattern: 'never said', timeout: 0.2}}",
+            &ways[..],
+        ),
+        // A second is the least that a run may take.
+        (
+            "{tool: run_workflow, params: {workflow_name: naps, execution_timeout: 1}}",
+            &ways[..1],
+        ),
+    ] {
+        for ways in ways {
+            let text = timed_out(action, ways);
+            let report = world.completed(&text, StartOptions::default()).await;
+            assert_eq!(report.final_state.as_deref(), Some("late"), "{action}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_terminal_tool_did_not_do_is_told_with_its_state() {
+    let world = World::new(&[]);
+    for (action, told) in [
+        (
+            "{tool: run_command, params: {command: 'echo half done; (exit 3)'}}",
+            "`slow` ended in failure, and no transition of it holds: `slow` failed: `echo half \
+             done; (exit 3)` ended with exit code 3; its last line is: half done; a transition \
+             for `failure` would lead on",
+        ),
+        (
+            "{tool: await_output, params: {pattern: 'never said', timeout: 0.2}}",
+            "`slow` ended in timeout, and no transition of it holds: the pattern `never said` was \
+             not found within 0.2 s",
+        ),
+        (
+            "{tool: send_input, params: {input_text: '{match_text}'}}",
+            "`slow` ended in failure, and no transition of it holds: the variable `match_text` \
+             has no value yet",
+        ),
+    ] {
+        let way = "transitions: [{condition: success, next_state: other}]";
+        let text = timed_out(action, way).replace("  late: ", "  # late: ");
+        let report = world.run(&text, StartOptions::default()).await;
+        let error = report.error.unwrap();
+        assert!(error.message.starts_with(told), "{}", error.message);
+        assert_eq!(error.step.as_deref(), Some("slow"));
+    }
 }
