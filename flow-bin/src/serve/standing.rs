@@ -40,15 +40,9 @@ pub(super) fn pending(
     report: &Report,
 ) -> Result<Vec<Map<String, Value>>, Refused> {
     let pending = server.host.pending(report)?;
-    let asked = pending.iter().filter(|(_, action)| is_asked(action));
+    let asked = pending.iter().filter(|it| is_asked(&it.action));
     Ok(asked
-        .filter_map(|it| {
-            let mut pending = pending_json(it).as_object().cloned()?;
-            // What submit_step_result wants.
-            pending.insert("workflow_id".into(), it.0.to_string().into());
-            pending.insert("step_id".into(), it.1.node.as_str().into());
-            Some(pending)
-        })
+        .filter_map(|it| pending_json(report.run, it).as_object().cloned())
         .collect())
 }
 

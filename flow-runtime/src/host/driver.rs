@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::called::Pending;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
@@ -513,13 +514,14 @@ impl Driver {
     fn pending_names(&self) -> String {
         let found = self.run.handouts(Part::Main);
         let steps = found.steps.iter().map(|step| match step {
-            Handout::Action(action) => action.node.as_str(),
-            Handout::Tasks(tasks) => &tasks.node.id,
+            Handout::Action(action) => self.run.step_name(action),
+            Handout::Tasks(tasks) => self.run.tasks_name(tasks),
         });
-        let tasks = found.under_way.iter().map(|tasks| &*tasks.node.id);
-        let mut names: Vec<&str> = steps.chain(tasks).take(NAMES + 1).collect();
+        let tasks = found.under_way.iter();
+        let tasks = tasks.map(|tasks| self.run.tasks_name(tasks));
+        let mut names: Vec<String> = steps.chain(tasks).take(NAMES + 1).collect();
         if names.len() > NAMES {
-            names[NAMES] = "…";
+            names[NAMES] = "…".to_owned();
         }
         names.join(", ")
     }
@@ -677,14 +679,15 @@ impl Driver {
                 kept: None,
             };
         };
-        let pending = self
-            .run
-            .pending()
-            .into_iter()
-            .filter_map(|effect| match effect {
-                Effect::Act(action) => Some(action),
-                _ => None,
-            });
+        let pending = self.run.pending().into_iter();
+        let pending = pending.filter_map(|effect| match effect {
+            Effect::Act(action) => Some(Pending {
+                run: self.id,
+                step: self.run.step_name(&action),
+                action,
+            }),
+            _ => None,
+        });
         let failed = data.error.as_ref().map(|error| error.kind);
         let final_state = match (graph.form, data.status, failed) {
             (_, Status::Failed, Some(FailureKind::Arguments)) => {

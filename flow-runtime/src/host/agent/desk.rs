@@ -87,8 +87,10 @@ pub(super) struct Called {
 
 /// What became of a result.
 pub(super) enum Submitted {
-    /// It was taken, now or before: look at this task, or at the whole run, for what is next.
+    /// It was taken: look at this task, or at the whole run, for what is next.
     Taken(Option<String>),
+    /// The step had its result before, and this one changes nothing; look at the same place.
+    Repeated(Option<String>),
     /// It is for a run that this one has called.
     Called(Called),
 }
@@ -603,7 +605,7 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Submitted::Called(called));
             }
-            Named::Past => return Ok(Submitted::Taken(task_before(run, &name))),
+            Named::Past => return Ok(Submitted::Repeated(task_before(run, &name))),
             // A task handed out one after another is also the name of its step.
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
@@ -612,7 +614,7 @@ impl Desk {
                     return self.submit_tasks(id, part, submission).await;
                 }
                 NamedTask::Task(..) | NamedTask::Past { .. } => {
-                    return Ok(Submitted::Taken(task_before(run, &name)));
+                    return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
             },
