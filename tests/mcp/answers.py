@@ -1,8 +1,9 @@
 """Questions that runs ask, and their answers: by the names that the answers of the tools give."""
 
+import asyncio
 import json
 
-from harness import call, expect, refused
+from harness import accept, call, expect, refused
 
 # Asks the same step more than once, each in another way.
 LOOP = """\
@@ -76,6 +77,14 @@ async def answer(client, ran, answers):
     return ran, asked
 
 
+async def over(client, run):
+    """How a run stands once it is over."""
+    stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+    while stands["status"] not in ("completed", "failed"):
+        stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+    return stands
+
+
 async def what_waits_is_answered_by_the_name_it_is_told_under(place):
     for name, text in {"loop": LOOP, "machine": MACHINE, "again": AGAIN, "inner": INNER, "outer": OUTER}.items():
         place.workflow(name, text)
@@ -144,12 +153,6 @@ async def a_called_run_that_is_answered_itself_takes_its_caller_along(place):
     place.workflow("inner", INNER)
     place.workflow("outer", OUTER)
 
-    async def over(client, run):
-        stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
-        while stands["status"] not in ("completed", "failed"):
-            stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
-        return stands
-
     async with place.connect() as client:
         # Its own run, and the outer one without waiting for what follows.
         for whose in (lambda it: {"workflow_id": it["run_id"], "step_id": it["step"]},
@@ -158,3 +161,53 @@ async def a_called_run_that_is_answered_itself_takes_its_caller_along(place):
             expect(ran, status="waiting")
             await call(client, "submit_step_result", {**whose(ran["pending"]), "result": "Ann"})
             expect(await over(client, ran["workflow_id"]), status="completed", output={"who": "Ann"})
+
+
+async def an_answer_that_comes_after_the_call_was_answered_is_heard(place):
+    place.workflow("inner", INNER)
+    place.workflow("outer", OUTER)
+
+    for transport in ("stdio", "http"):
+        asked, filled = asyncio.Event(), asyncio.Event()
+
+        async def elicit(_, params):
+            asked.set()
+            await filled.wait()
+            return accept(input="Ann")
+
+        async with place.connect(transport, elicitation_callback=elicit) as client:
+            for name, step in (("inner", "ask"), ("outer", "sub/ask")):
+                asked.clear(), filled.clear()
+                calling = asyncio.create_task(call(client, "flow", {"flow_name": name, "wait_seconds": 0.5}))
+                await asked.wait()
+                ran = await calling
+                expect(ran, status="waiting")
+                expect(ran["pending"], step_id=step)
+                run = {"workflow_id": ran["workflow_id"]}
+                # The question can be seen while the form is open.
+                stands = await call(client, "get_workflow_status", {**run, "wait_seconds": 60})
+                expect(stands, status="waiting")
+                turn = await call(client, "get_next_step", run)
+                assert turn["step"]["id"] == step, turn
+                filled.set()
+                expect(await over(client, ran["workflow_id"]), status="completed", output={"who": "Ann"})
+
+
+async def a_form_is_taken_back_when_somebody_else_has_answered(place):
+    place.workflow("ask", INNER)
+    asked, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def elicit(_, params):
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            taken_back.set()
+
+    async with place.connect(elicitation_callback=elicit) as client:
+        ran = asyncio.create_task(call(client, "flow", {"flow_name": "ask"}))
+        await asked.wait()
+        run = json.loads(await place.flow("runs", "--format", "json"))["runs"][0]["run_id"]
+        await call(client, "submit_step_result", {"workflow_id": run, "step_id": "ask", "result": "Bob"})
+        expect(await ran, status="completed", output={"who": "Bob"})
+        await taken_back.wait()

@@ -59,10 +59,21 @@ pub(super) fn is_asked(action: &Action) -> bool {
     }
 }
 
+/// Whether a run waits for nothing but answers of people, also while those are being asked.
+pub(super) fn only_asks(server: &Server, report: &Report) -> Result<bool, Refused> {
+    let pending = server.host.pending(report)?;
+    Ok(!pending.is_empty() && pending.iter().all(|it| it.action.what.asks_person()))
+}
+
 /// How a run stands, whoever drives it.
 pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus, Refused> {
     let record = server.host.journal().run(report.run)?;
-    Ok(match (report.status, record.status) {
+    let status = match record.status {
+        // Whoever drives it waits for an answer as well.
+        Status::Running if only_asks(server, report)? => Status::Waiting,
+        status => status,
+    };
+    Ok(match (report.status, status) {
         (ReportStatus::Completed, _) => LoopStatus::Completed,
         (ReportStatus::Failed, _) => LoopStatus::Failed,
         (ReportStatus::Cancelled, _) => LoopStatus::Cancelled,

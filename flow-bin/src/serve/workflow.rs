@@ -439,10 +439,7 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
         ReportStatus::Cancelled => RunStatus::Cancelled,
         // A run that is still driven may nevertheless only wait for an answer.
         ReportStatus::Waiting | ReportStatus::Interrupted => {
-            let pending = server.host.pending(report)?;
-            let only_asks =
-                !pending.is_empty() && pending.iter().all(|it| standing::is_asked(&it.action));
-            match driven && !only_asks {
+            match driven && !standing::only_asks(server, report)? {
                 true => RunStatus::Running,
                 false => RunStatus::Waiting,
             }

@@ -324,15 +324,8 @@ impl Driver {
 
     /// Records and applies an event, then does what follows from it.
     async fn happen(&mut self, happening: Happening) -> Result<(), Error> {
-        if let Happening::Completed { action, .. }
-        | Happening::Failed { action, .. }
-        | Happening::TimedOut { action, .. }
-        | Happening::Declined { action, .. } = &happening
-        {
-            self.tasks.remove(action);
-        }
-        if let Happening::Woke { timer } = &happening {
-            self.tasks.remove(timer);
+        if let Some(ended) = happening.ends() {
+            self.tasks.remove(&ended);
         }
         let has_called = self.has_called;
         match self.append(happening.clone()).await {
@@ -489,15 +482,8 @@ impl Driver {
 
     /// Whether a run that an agent drives waits for the agent alone after an event.
     fn waits_after(&self, what: &Happening, effects: &[Effect]) -> bool {
-        let ended = match what {
-            Happening::Completed { action, .. }
-            | Happening::Failed { action, .. }
-            | Happening::TimedOut { action, .. }
-            | Happening::Declined { action, .. } => Some(action),
-            Happening::Woke { timer } => Some(timer),
-            _ => None,
-        };
-        let idle = self.tasks.keys().all(|task| Some(task) == ended);
+        let ended = what.ends();
+        let idle = self.tasks.keys().all(|task| Some(*task) == ended);
         self.run.is_agent_driven() && idle && effects.iter().all(|effect| self.is_quiet(effect))
     }
 
@@ -585,6 +571,9 @@ impl Driver {
             }
             self.last = event.seq;
             self.last_at = event.event.at;
+            if let Some(action) = event.event.what.ends() {
+                self.give_up(action);
+            }
             for effect in event.apply(&mut self.run, None)? {
                 act(self, effect);
             }

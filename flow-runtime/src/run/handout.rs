@@ -52,6 +52,22 @@ impl Deed {
     }
 }
 
+impl Deed {
+    /// Whether a person is asked; whoever answers first is heard.
+    #[must_use]
+    pub const fn asks_person(&self) -> bool {
+        match self {
+            Deed::Prompt { .. } | Deed::Judge { .. } => true,
+            Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
+        }
+    }
+}
+
 /// The part of a run that one agent works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {

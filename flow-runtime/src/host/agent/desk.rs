@@ -499,7 +499,8 @@ impl Desk {
             Some(task) => turn.of(task),
             None => turn,
         };
-        let waits = |action: &Action| self.driver.parked.contains(&action.id);
+        let waits =
+            |action: &Action| self.driver.parked.contains(&action.id) || action.what.asks_person();
         let is_call = |action: &Action| matches!(action.what, Deed::Call { .. });
         for handout in &found.steps {
             let step = match handout {
@@ -515,7 +516,7 @@ impl Desk {
         }
         for handout in &found.steps {
             if let Handout::Action(action) = handout
-                && waits(action)
+                && (waits(action) || self.is_called_elsewhere(action))
             {
                 return Seen::Answer(Answer::Called(self.called(action, None)));
             }
@@ -529,6 +530,16 @@ impl Desk {
         }
         self.list_open(&found.under_way, what.page, &mut turn);
         Seen::Going(turn)
+    }
+
+    /// Whether an action calls a run that somebody else goes on with.
+    fn is_called_elsewhere(&self, action: &Action) -> bool {
+        if !self.behind || !matches!(action.what, Deed::Call { .. }) {
+            return false;
+        }
+        let called = called(self.driver.id, action);
+        let record = self.driver.host.journal().run(called);
+        record.is_ok_and(|record| !record.status.is_final())
     }
 
     /// Whether something of a part is being done here.
