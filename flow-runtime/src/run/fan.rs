@@ -140,6 +140,9 @@ impl<'r> Machine<'r> {
         let Some((id, index)) = self.tasks(tasks) else {
             return;
         };
+        if let Some(children) = self.children(id).cloned() {
+            self.remember_tasks(&children);
+        }
         self.stop_children(id);
         self.data.waiting.remove(&tasks);
         let next = self.failed(id, index, failure, Value::Null);
@@ -418,6 +421,7 @@ impl<'r> Machine<'r> {
                 self.release();
             }
             Some(Waits::Children(children)) => {
+                self.remember_tasks(&children);
                 for child in children.running.into_values() {
                     match child {
                         Child::Frame(frame) => self.stop_frame(frame),
@@ -439,18 +443,15 @@ impl<'r> Machine<'r> {
             .map(|at| children.results.get(&at).cloned().unwrap_or_default())
             .collect();
         let failures = children.failures.len();
-        let failed: BTreeSet<usize> = children.failures.keys().copied().collect();
-        let tasks = children.tasks;
+        let tasks = children.tasks.map(|tasks| (tasks, children.clone()));
         let first = children
             .failures
             .iter()
             .next()
             .map(|(at, f)| (*at, f.message.clone()));
-        if let Some(tasks) = tasks {
+        if let Some((tasks, children)) = tasks {
             self.data.waiting.remove(&tasks);
-            if !failed.is_empty() {
-                self.data.failed_tasks.insert(tasks, failed);
-            }
+            self.remember_tasks(&children);
         }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {

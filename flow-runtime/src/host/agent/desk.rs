@@ -436,26 +436,15 @@ impl Desk {
                 let Part::Task { tasks, item } = part else {
                     return Ok(self.part(Part::Main, None, what));
                 };
-                let turn = |status| self.turn(status).of(name);
                 match state {
                     TaskState::Begun => return Ok(self.part(part, Some(name), what)),
                     TaskState::Open { free } if !free || !what.drives => {
-                        return Ok(Seen::Queued(tasks, turn(TurnStatus::Waiting)));
+                        let turn = self.turn(TurnStatus::Waiting).of(name);
+                        return Ok(Seen::Queued(tasks, turn));
                     }
                     TaskState::Open { .. } => (tasks, item),
-                    TaskState::Completed(output) => {
-                        let mut turn = turn(TurnStatus::Completed);
-                        turn.output = output.clone();
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-                    }
-                    TaskState::Failed(failure) => {
-                        let mut turn = turn(TurnStatus::Failed);
-                        turn.error = Some(failure.clone());
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-                    }
-                    TaskState::Stopped => {
-                        let turn = turn(TurnStatus::Cancelled);
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+                    TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Stopped => {
+                        return Ok(self.ended(name, Some(state)));
                     }
                 }
             }
@@ -463,20 +452,7 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Seen::Answer(Answer::Called(called)));
             }
-            NamedTask::Past { failed } => {
-                let cancelled = self.driver.run.status() == Status::Cancelled;
-                let status = match (failed, cancelled) {
-                    (true, _) => TurnStatus::Failed,
-                    (false, true) => TurnStatus::Cancelled,
-                    (false, false) => TurnStatus::Completed,
-                };
-                let mut turn = self.turn(status).of(name);
-                if failed {
-                    let failure = Failure::new(FailureKind::Child, "the task has failed");
-                    turn.error = Some(failure);
-                }
-                return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-            }
+            NamedTask::Past(ended) => return Ok(self.ended(name, ended)),
             NamedTask::Nobody => return Err(self.no_such_task(name)),
         };
         match self.record(Happening::Taken { tasks, item }).await {
@@ -489,6 +465,30 @@ impl Desk {
             Err(error) => return Err(error.into()),
         }
         Box::pin(self.see(what)).await
+    }
+
+    /// What there is to say of a task that is over, as far as that is known.
+    fn ended(&self, name: &str, ended: Option<TaskState<'_>>) -> Seen {
+        let mut turn = self.turn(TurnStatus::Completed).of(name);
+        match ended {
+            Some(TaskState::Completed(output)) => turn.output = output.clone(),
+            Some(TaskState::Failed(failure)) => {
+                turn.status = TurnStatus::Failed;
+                turn.error = Some(failure.clone());
+            }
+            Some(TaskState::Stopped) => {
+                turn.status = TurnStatus::Cancelled;
+                let stopped = "the task was stopped: the step it belongs to is over";
+                turn.error = Some(Failure::new(FailureKind::Cancelled, stopped));
+            }
+            Some(TaskState::Open { .. } | TaskState::Begun) | None => {
+                match self.driver.run.status() {
+                    Status::Running | Status::Completed => {}
+                    Status::Failed | Status::Cancelled => turn.status = TurnStatus::Cancelled,
+                }
+            }
+        }
+        Seen::Answer(Answer::Turn(Box::new(turn)))
     }
 
     /// What there is to say of a part of the run that somebody works on.
@@ -624,7 +624,7 @@ impl Desk {
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
                     return self.submit_tasks(id, part, submission).await;
                 }
-                NamedTask::Task(..) | NamedTask::Past { .. } => {
+                NamedTask::Task(..) | NamedTask::Past(_) => {
                     return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
