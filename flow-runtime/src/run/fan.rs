@@ -179,6 +179,9 @@ impl<'r> Machine<'r> {
         let Some((id, index)) = self.tasks(tasks) else {
             return;
         };
+        if let Some(children) = self.children(id).cloned() {
+            self.remember_tasks(&children);
+        }
         self.stop_children(id);
         self.data.waiting.remove(&tasks);
         let next = self.failed(id, index, failure, Value::Null);
@@ -438,7 +441,7 @@ impl<'r> Machine<'r> {
     }
 
     /// Ends a frame and everything below it without a result.
-    fn stop_frame(&mut self, id: FrameId) {
+    pub(super) fn stop_frame(&mut self, id: FrameId) {
         // The next to stop is the last: what is below a frame comes before what is beside it.
         let mut stopping = vec![Child::Frame(id)];
         while let Some(child) = stopping.pop() {
@@ -468,6 +471,7 @@ impl<'r> Machine<'r> {
                     self.release();
                 }
                 Some(Waits::Children(children)) => {
+                    self.remember_tasks(&children);
                     stopping.extend(children.running.into_values().rev());
                 }
                 Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
@@ -485,18 +489,15 @@ impl<'r> Machine<'r> {
             .map(|at| children.results.get(&at).cloned().unwrap_or_default())
             .collect();
         let failures = children.failures.len();
-        let failed: BTreeSet<usize> = children.failures.keys().copied().collect();
-        let tasks = children.tasks;
+        let tasks = children.tasks.map(|tasks| (tasks, children.clone()));
         let first = children
             .failures
             .iter()
             .next()
             .map(|(at, f)| (*at, f.message.clone()));
-        if let Some(tasks) = tasks {
+        if let Some((tasks, children)) = tasks {
             self.data.waiting.remove(&tasks);
-            if !failed.is_empty() {
-                self.data.failed_tasks.insert(tasks, failed);
-            }
+            self.remember_tasks(&children);
         }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {

@@ -650,7 +650,7 @@ states:
         .start(text, Value::Null, StartOptions::default())
         .await;
     let report = world.host.report(run).unwrap();
-    let open = report.pending[0].id;
+    let open = report.pending[0].action.id;
     let opened = json!({"success": true, "session_id": "t-gone", "shell": "bash"});
     let happening = Happening::Completed {
         action: open,
@@ -687,7 +687,7 @@ states:
     let report = world.run(text, in_session(&session)).await;
     assert_eq!(report.status, ReportStatus::Waiting, "{:?}", report.error);
     let answered = Happening::Completed {
-        action: report.pending[0].id,
+        action: report.pending[0].action.id,
         result: Value::map([("input", Value::text("yes"))]),
     };
     world.host.record(report.run, answered).await.unwrap();
