@@ -38,7 +38,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, index),
+            tasks: self.number_tasks(id, node),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
@@ -81,20 +81,23 @@ impl<'r> Machine<'r> {
     }
 
     /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
-    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+    fn number_tasks(&mut self, id: FrameId, node: &Node) -> Option<ActionId> {
         if !self.data.start.agent_driven {
             return None;
         }
         let tasks = self.next_action();
         self.data.waiting.insert(tasks, id);
-        self.remember_first(id, index, tasks);
+        self.remember_first(id, &node.id, tasks);
         Some(tasks)
     }
 
-    /// Remembers what a node hands out first in a frame.
-    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if let Some(frame) = self.data.frames.get_mut(&id) {
-            frame.first.entry(index).or_insert(action);
+    /// Remembers what a node hands out first.
+    pub(super) fn remember_first(&mut self, id: FrameId, node: &str, action: ActionId) {
+        let keeper = self.data.keeper(id);
+        if let Some(frame) = self.data.frames.get_mut(&keeper)
+            && !frame.first.contains_key(node)
+        {
+            frame.first.insert(node.to_owned(), action);
         }
     }
 

@@ -40,9 +40,10 @@ pub struct Frame {
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
-    /// What each node wanted done first; later ones are told apart by their number.
+    /// What was wanted first under the id of each node, of its own steps and of its failure steps;
+    /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub first: BTreeMap<u16, ActionId>,
+    pub first: BTreeMap<String, ActionId>,
 }
 
 /// The steps a frame runs.
