@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
-use super::effect::{Action, Deed, Effect};
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
@@ -400,6 +400,7 @@ impl<'r> Machine<'r> {
 
     /// Ends a frame and everything below it without a result.
     pub(super) fn stop_frame(&mut self, id: FrameId) {
+        self.abandon(id, Ending::Stopped);
         let Some(frame) = self.data.frames.remove(&id) else {
             return;
         };

@@ -34,6 +34,9 @@ pub struct Frame {
     pub store: Option<Store>,
     /// Loops around the next node, outermost first.
     pub loops: Vec<Loop>,
+    /// Nodes that were entered and not left, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub visits: Vec<u16>,
     /// How often each `goto` has jumped.
     pub jumps: BTreeMap<u16, u32>,
     /// The step under way.
@@ -221,6 +224,7 @@ impl Frame {
             item: None,
             store: None,
             loops: Vec::new(),
+            visits: Vec::new(),
             jumps: BTreeMap::new(),
             step: None,
             error: None,
