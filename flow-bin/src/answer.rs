@@ -15,7 +15,12 @@ use crate::run::{self, Screen, finish, label};
 use crate::target;
 
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(
+        target::library()?,
+        Some(&arguments.run),
+        &arguments.driving,
+        output,
+    )?;
     let run = engine.resolve(&arguments.run)?;
     let allowance = Allowance {
         max_steps: arguments.max_steps,
@@ -40,7 +45,12 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(
+        target::library()?,
+        Some(&arguments.run),
+        &arguments.driving,
+        output,
+    )?;
     let run = engine.resolve(&arguments.run)?;
     let (asking, action) = asked(&engine, run, arguments.step.as_deref())?;
     let happening = match &arguments.answer {
@@ -60,7 +70,7 @@ pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result<Exit> {
-    let Some(mut engine) = Engine::reading()? else {
+    let Some(mut engine) = Engine::reading(Some(&arguments.run))? else {
         return Err(Usage::new(format!("there is no run `{}`", arguments.run)).into());
     };
     let run = engine.resolve(&arguments.run)?;

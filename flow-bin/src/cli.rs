@@ -258,6 +258,10 @@ pub(crate) struct RunsArguments {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+
+    /// Those of your own journal, which began outside of projects or before there was one here
+    #[arg(long)]
+    pub(crate) outside: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

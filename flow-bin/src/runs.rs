@@ -13,7 +13,7 @@ use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
-use crate::engine::Engine;
+use crate::engine::{Engine, open_runs};
 use crate::exit::{Exit, Usage};
 use crate::output::{Cell, Look, Output, Paint, plain, table};
 use crate::run::{elapsed, pending_json};
@@ -22,7 +22,11 @@ use crate::run::{elapsed, pending_json};
 const PIECES: usize = 256;
 
 pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exit> {
-    let runs = match Engine::reading()? {
+    let engine = match arguments.outside {
+        true => Engine::outside()?,
+        false => Engine::reading(None)?,
+    };
+    let runs = match engine {
         None => Vec::new(),
         Some(engine) => {
             let mut listing = Listing::new();
@@ -69,7 +73,23 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
             output.print(text)?;
         }
     }
+    if !arguments.outside {
+        tell_outside(output)?;
+    }
     Ok(Exit::Done)
+}
+
+/// Runs that began before there was a project here, or elsewhere outside of one, and are not over.
+fn tell_outside(output: &mut Output) -> Result<()> {
+    let Some(engine) = Engine::outside()? else {
+        return Ok(());
+    };
+    if !engine.host.journal().list(&open_runs(), 1)?.runs.is_empty() {
+        output.help(
+            "there are runs from outside of projects that are not over: `flow runs --outside`",
+        );
+    }
+    Ok(())
 }
 
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
@@ -106,7 +126,7 @@ fn record(run: &RunRecord) -> Value {
 
 /// The journal and the run that a person means.
 fn find(asked: &str) -> Result<(Engine, RunId)> {
-    let Some(engine) = Engine::reading()? else {
+    let Some(engine) = Engine::reading(Some(asked))? else {
         let usage = Usage::new(format!(
             "there is no run `{asked}`: nothing has been run here"
         ));

@@ -631,6 +631,10 @@ impl Emit for Template {
                 let text = text.emit();
                 quote!(Template::Text(#text))
             }
+            Template::Command(text) => {
+                let text = text.emit();
+                quote!(Template::Command(#text))
+            }
             Template::List(items) => {
                 let items = list(items);
                 quote!(Template::List(#items))

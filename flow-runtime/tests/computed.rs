@@ -35,10 +35,14 @@ fn fields(state: &str, computed: &str) -> String {
 }
 
 fn begin(definition: &str, watch: Option<&mut dyn Observer>) -> Run {
+    begin_as("test", definition, watch)
+}
+
+fn begin_as(id: &str, definition: &str, watch: Option<&mut dyn Observer>) -> Run {
     let program = Program::new(Cow::Owned(graph(definition)), Box::new(Expressions::new()));
     let mut run = Run::new(Arc::new(program));
     let started = Start {
-        run: "test".to_owned(),
+        run: id.to_owned(),
         inputs: Value::map::<&str>([]),
         ..Start::default()
     };
@@ -160,6 +164,22 @@ fn watching_changes_nothing() {
     }
     assert_eq!(plain.data(), watched.data());
     assert!(plain.flattened().get("sum").is_some());
+}
+
+#[test]
+fn what_is_random_differs_between_runs_and_stays_with_its_run() {
+    let definition = fields(
+        "{n: 1, id: '{{ uuid() }}'}",
+        "  random: {from: n, transform: Math.random()}\n",
+    );
+    let of = |id: &str| {
+        let run = begin_as(id, &definition, None);
+        ["id", "random"].map(|field| run.flattened().get(field).cloned().unwrap())
+    };
+    let (first, again, other) = (of("r-1"), of("r-1"), of("r-2"));
+    assert_eq!(first, again);
+    assert_ne!(first[0], other[0]);
+    assert_ne!(first[1], other[1]);
 }
 
 #[test]

@@ -153,7 +153,9 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
         match template {
             Template::Literal(_) => {}
             Template::Expression(expression) => expressions.push((expression, false)),
-            Template::Text(expression) => expressions.push((expression, true)),
+            Template::Text(expression) | Template::Command(expression) => {
+                expressions.push((expression, true));
+            }
             Template::List(items) => templates.extend(items.iter()),
             Template::Map(entries) => templates.extend(entries.iter().map(|(_, value)| value)),
         }

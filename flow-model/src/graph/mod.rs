@@ -681,6 +681,8 @@ pub enum Template {
     Expression(Expression),
     /// Text with interpolations; the value is a string.
     Text(Expression),
+    /// The same for a shell that reads it later: each value is quoted for the place it stands in.
+    Command(Expression),
     /// A list with at least one member to evaluate.
     List(List<Template>),
     /// A map with at least one value to evaluate.

@@ -209,6 +209,8 @@ impl<'a> Check<'a> {
                     self.fault(name, &[Segment::Index(index)], kind);
                 }
             }
+            // Any text is a command.
+            Rule::Command(_) => {}
         }
     }
 

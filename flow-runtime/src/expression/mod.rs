@@ -67,6 +67,7 @@ use indexmap::IndexMap;
 
 pub use error::{ErrorKind, EvalError, Limit};
 pub use scope::{Context, Instant, Scope, Variable, View};
+pub(crate) use shell::single as quoted;
 pub use trial::try_transform;
 
 use crate::value::{List, Map, Value};
@@ -192,7 +193,7 @@ impl Program {
         }
     }
 
-    fn command(&self, context: &Context<'_>) -> Result<String, EvalError> {
+    fn command(&self, context: &Context<'_>, reader: shell::Reader) -> Result<String, EvalError> {
         let (text, held) = match self {
             Program::Jinja(program) => program.command(context)?,
             Program::JsText(template) => template.command(context)?,
@@ -201,7 +202,7 @@ impl Program {
                 (shell::mark(0), vec![shell::Held::Value(value)])
             }
         };
-        shell::compose(&text, &held)
+        shell::compose(&text, &held, reader)
     }
 }
 
@@ -264,11 +265,15 @@ impl Engine {
             },
             Template::Expression(expression) => {
                 let role = Role::Command(expression.dialect);
-                self.with(&expression.source, role, |program| program.command(context))
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Child)
+                })
             }
-            Template::Text(expression) => {
+            Template::Text(expression) | Template::Command(expression) => {
                 let role = Role::Text(expression.dialect);
-                self.with(&expression.source, role, |program| program.command(context))
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Child)
+                })
             }
             Template::List(_) => shell::words(&self.template(template, context)?),
             Template::Map(_) => Err(no_command()),
@@ -381,6 +386,13 @@ impl Engine {
                 let role = Role::Text(expression.dialect);
                 self.with(&expression.source, role, |program| program.text(context))
                     .map(Value::text)
+            }
+            Template::Command(expression) => {
+                let role = Role::Text(expression.dialect);
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Terminal)
+                })
+                .map(Value::text)
             }
             Template::List(items) => {
                 let items: Result<_, _> = items

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Boxed;
 use super::local::{Error, Host, Report};
 use super::traces::Traces;
+use crate::expression;
 use crate::input::read_reference;
 use crate::journal::RunId;
 use crate::run::{
@@ -275,8 +276,7 @@ impl Host {
                 Piece::Secret(place) => match self.secret(place, step).await? {
                     None => return Ok(Err(place.input.to_owned())),
                     Some(value) if place.quoted => {
-                        let quoted = plain(&value).replace('\'', r"'\''");
-                        revealed.push_str(&format!("'{quoted}'"));
+                        revealed.push_str(&expression::quoted(&plain(&value)));
                     }
                     Some(value) => revealed.push_str(&plain(&value)),
                 },

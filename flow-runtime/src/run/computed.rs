@@ -113,7 +113,7 @@ fn reads_everything(rule: &Rule) -> bool {
             let text = &value.source;
             mentions(text) && whole(&expression::expression(text, value.dialect).reads)
         }
-        Rule::Value(Template::Text(value)) => {
+        Rule::Value(Template::Text(value) | Template::Command(value)) => {
             let text = &value.source;
             mentions(text) && whole(&expression::template(text, value.dialect).reads)
         }
@@ -177,7 +177,7 @@ impl<'r> Machine<'r> {
                 }
             }
         }
-        let seed = self.data.evaluations;
+        let seed = self.data.seed();
         while let Some((_, due)) = queue.levels.pop_first() {
             for index in self.level(&due, seed) {
                 let cause = graph.computed[index].name.as_ref();

@@ -49,7 +49,7 @@ pub struct Data {
     pub ready: VecDeque<FrameId>,
     /// Nodes executed.
     pub steps: u64,
-    /// Evaluations so far; random values are made from it.
+    /// Evaluations so far; random values are made from it and from the run.
     pub evaluations: u64,
     /// Values of computed fields made so far.
     pub transformations: u64,
@@ -174,4 +174,19 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         failed_tasks: BTreeMap::new(),
         start: start.clone(),
     }
+}
+
+impl Data {
+    /// What the randomness of an evaluation starts from: the run's own, and the same whenever the
+    /// run is replayed.
+    pub(super) fn seed(&self) -> u64 {
+        own(&self.start.run) ^ self.evaluations
+    }
+}
+
+/// The number of a run, by FNV-1a.
+fn own(run: &str) -> u64 {
+    run.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {
+        (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -160,6 +160,7 @@ impl<'r> Machine<'r> {
                     Template::Literal(literal) => plain(&Value::from(literal)),
                     Template::Expression(_)
                     | Template::Text(_)
+                    | Template::Command(_)
                     | Template::List(_)
                     | Template::Map(_) => String::new(),
                 })

@@ -441,7 +441,7 @@ impl<'r> Machine<'r> {
 
     pub(super) fn seed(&mut self) -> u64 {
         self.data.evaluations += 1;
-        self.data.evaluations
+        self.data.seed()
     }
 
     pub(super) fn evaluate<T>(
@@ -482,7 +482,7 @@ impl<'r> Machine<'r> {
         id: FrameId,
         template: &Template,
     ) -> Result<Value, Failure> {
-        self.data.evaluations += 1;
+        let seed = self.seed();
         let view = View {
             graph: self.graph,
             dependents: self.dependents,
@@ -494,7 +494,7 @@ impl<'r> Machine<'r> {
             locals: &[],
             has_state: false,
             at: self.at,
-            seed: self.data.evaluations,
+            seed,
         };
         self.evaluator.render(template, &view)
     }

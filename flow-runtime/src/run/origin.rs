@@ -166,7 +166,9 @@ fn reads_item(prompt: &Template) -> bool {
         Template::Expression(expression) => {
             flow_model::expression::expression(&expression.source, expression.dialect)
         }
-        Template::Text(text) => flow_model::expression::template(&text.source, text.dialect),
+        Template::Text(text) | Template::Command(text) => {
+            flow_model::expression::template(&text.source, text.dialect)
+        }
         Template::Literal(_) | Template::List(_) | Template::Map(_) => return false,
     };
     let mut roots = analysis.reads.iter().filter_map(|read| read.path.first());
@@ -211,7 +213,7 @@ fn interpolations(template: &Template, found: &mut Vec<(String, Template)>) {
         Template::Expression(expression) => {
             add(as_written(template), expression.clone());
         }
-        Template::Text(text) => {
+        Template::Text(text) | Template::Command(text) => {
             let source = text.source.as_ref();
             for piece in pieces(source, text.dialect) {
                 if let Piece::Interpolation(tag) = piece {
@@ -241,7 +243,7 @@ pub fn as_written(template: &Template) -> String {
             other => other.to_string(),
         },
         Template::Expression(expression) => format!("{{{{ {} }}}}", expression.source.trim()),
-        Template::Text(expression) => expression.source.to_string(),
+        Template::Text(expression) | Template::Command(expression) => expression.source.to_string(),
         Template::List(items) => {
             let items: Vec<String> = items.iter().map(as_written).collect();
             format!("[{}]", items.join(", "))
