@@ -15,6 +15,7 @@ mod explain;
 mod expressions;
 mod faults;
 mod graph;
+mod history;
 mod hostile;
 mod list;
 mod output;

@@ -203,7 +203,7 @@ impl<'r> Machine<'r> {
 
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
-        self.remember_first(id, node, action.id);
+        self.remember_first(id, &action.node, action.id);
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);

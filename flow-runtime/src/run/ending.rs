@@ -3,7 +3,7 @@
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 use flow_model::tools::ContractSide;
 
-use super::effect::{Effect, Finish, Status};
+use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
@@ -14,6 +14,7 @@ use crate::value::Value;
 impl<'r> Machine<'r> {
     /// A frame has reached the end of its body, or returned.
     pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
+        self.leave_all(id);
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
@@ -102,6 +103,7 @@ impl<'r> Machine<'r> {
 
     /// A frame has failed; what that means depends on whose it is.
     pub(super) fn fail_frame(&mut self, id: FrameId, failure: Failure) -> Next {
+        self.abandon(id, Ending::from(&failure));
         let Some(frame) = self.data.frames.get(&id) else {
             return Next::Over;
         };
@@ -224,6 +226,10 @@ impl<'r> Machine<'r> {
         self.data.under_way = 0;
         self.data.queue.clear();
         self.data.ready.clear();
+        let frames: Vec<FrameId> = self.data.frames.keys().copied().collect();
+        for frame in frames {
+            self.abandon(frame, Ending::Stopped);
+        }
         self.data.frames.retain(|id, _| *id == ROOT);
         if let Some(frame) = self.data.frames.get_mut(&ROOT) {
             frame.step = None;

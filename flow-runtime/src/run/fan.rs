@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flow_model::grammar::MAX_TASK_DEPTH;
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
-use super::effect::{Action, Deed, Effect};
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
@@ -45,7 +45,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, index),
+            tasks: self.number_tasks(id, node),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
@@ -120,20 +120,23 @@ impl<'r> Machine<'r> {
     }
 
     /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
-    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+    fn number_tasks(&mut self, id: FrameId, node: &Node) -> Option<ActionId> {
         if !self.data.start.agent_driven {
             return None;
         }
         let tasks = self.next_action();
         self.data.waiting.insert(tasks, id);
-        self.remember_first(id, index, tasks);
+        self.remember_first(id, &node.id, tasks);
         Some(tasks)
     }
 
-    /// Remembers what a node hands out first in a frame.
-    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if let Some(frame) = self.data.frames.get_mut(&id) {
-            frame.first.entry(index).or_insert(action);
+    /// Remembers what a node hands out first.
+    pub(super) fn remember_first(&mut self, id: FrameId, node: &str, action: ActionId) {
+        let keeper = self.data.keeper(id);
+        if let Some(frame) = self.data.frames.get_mut(&keeper)
+            && !frame.first.contains_key(node)
+        {
+            frame.first.insert(node.to_owned(), action);
         }
     }
 
@@ -452,6 +455,7 @@ impl<'r> Machine<'r> {
                     continue;
                 }
             };
+            self.abandon(id, Ending::Stopped);
             let Some(frame) = self.data.frames.remove(&id) else {
                 continue;
             };

@@ -8,7 +8,7 @@ use flow_model::graph::{
 
 use super::computed::Dependents;
 use super::data::Data;
-use super::effect::{Effect, Ending, Place, Status};
+use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
@@ -81,13 +81,6 @@ impl<'r> Machine<'r> {
     pub(super) fn node(&self, frame: FrameId, node: u16) -> Option<&'r Node> {
         let body = self.data.frames.get(&frame)?.body;
         self.body(body).nodes.get(usize::from(node))
-    }
-
-    pub(super) fn place(&self, frame: FrameId, node: &Node) -> Place {
-        Place {
-            frame,
-            node: node.id.to_string(),
-        }
     }
 
     pub(super) fn next_action(&mut self) -> ActionId {
@@ -173,6 +166,7 @@ impl<'r> Machine<'r> {
         frame.loops.truncate(keep);
         frame.at = to;
         frame.step = None;
+        self.leave_loops(id, to);
         if id == ROOT
             && let Target::Node(node) = to
         {
@@ -214,7 +208,7 @@ impl<'r> Machine<'r> {
                 return self.fail_frame(id, failure);
             }
             self.data.steps += 1;
-            self.effects.push(Effect::Entered(self.place(id, node)));
+            self.visit(id, index, node);
         }
         if let Some(when) = &node.when
             && !again
@@ -236,23 +230,6 @@ impl<'r> Machine<'r> {
         let to = to.unwrap_or(Target::Complete);
         self.left(id, node, Ending::Skipped, to);
         Next::Go(to)
-    }
-
-    pub(super) fn left(&mut self, id: FrameId, node: &Node, outcome: Ending, to: Target) {
-        let next = match (to, self.data.frames.get(&id)) {
-            (Target::Node(next), Some(frame)) => self
-                .body(frame.body)
-                .nodes
-                .get(usize::from(next))
-                .map(|node| node.id.to_string()),
-            _ => None,
-        };
-        let place = self.place(id, node);
-        self.effects.push(Effect::Left {
-            place,
-            outcome,
-            next,
-        });
     }
 
     /// Does what a node does, or starts it.

@@ -33,6 +33,7 @@ mod table;
 pub mod time;
 mod track;
 mod view;
+mod visit;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ use std::sync::Arc;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
-pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
+pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;

@@ -299,7 +299,7 @@ impl<'r> Machine<'r> {
             result: settled.result.clone(),
         };
         let action = self.action(id, node, deed);
-        self.remember_first(id, index, action.id);
+        self.remember_first(id, &node.id, action.id);
         self.data.waiting.insert(action.id, id);
         self.data.under_way += 1;
         self.effects.push(Effect::Act(action.clone()));

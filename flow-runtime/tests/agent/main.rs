@@ -4,6 +4,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod failures;
 mod runs;
 mod steps;
 mod support;
