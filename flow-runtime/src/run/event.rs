@@ -254,12 +254,13 @@ impl Failure {
         }
     }
 
-    /// The same, in a step, which the message names from then on.
+    /// The same, in a step, which the message names from then on, unless it is somebody else's.
     #[must_use]
     pub fn at(mut self, step: &str) -> Self {
         if self.step.is_none() {
             self.step = Some(step.to_owned());
-            if !self.message.contains(&format!("`{step}`")) {
+            let is_ours = self.kind != FailureKind::Action;
+            if is_ours && !self.message.contains(&format!("`{step}`")) {
                 self.message = format!("`{step}`: {}", self.message);
             }
         }

@@ -170,7 +170,7 @@ steps:
     assert_eq!(step_id(&turn), "last");
     let turn = server.fail(run, "last", "no use").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    assert_eq!(turn.error.unwrap().message, "`last`: no use");
+    assert_eq!(turn.error.unwrap().message, "no use");
 
     // A failed run goes on from where it failed.
     server.agents.resume(run).await.unwrap();
