@@ -616,3 +616,28 @@ states:
          lead on"
     );
 }
+
+#[test]
+fn a_field_of_a_state_that_has_no_value_yet_fails_the_step_that_names_it() {
+    let names = |text: &str| {
+        format!(
+            "initial_state: a
+states:
+  a:
+    action: {{type: shell, command: 'echo {text}'}}
+    transitions: [{{condition: success, next_state: later}}]
+  later:
+    action: {{type: shell, command: 'true'}}
+"
+        )
+    };
+    let message = failed(&names("{later_stdout}"));
+    let told = "`a` ended in failure, and no transition of it holds: the variable `later_stdout` \
+                has no value yet";
+    assert!(message.starts_with(told), "{message}");
+    // Neither a field that a command gives nor a state.
+    for text in ["{later_colour}", "{never_stdout}", "{later_}"] {
+        let report = run(&names(text));
+        assert_eq!(report.status, ReportStatus::Completed, "{text}");
+    }
+}

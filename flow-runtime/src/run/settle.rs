@@ -403,7 +403,7 @@ impl<'r> Machine<'r> {
             return;
         };
         let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
-        for (field, value) in fields.clone() {
+        for (field, value) in fields {
             let standard = flow_model::tools::STANDARD_VARIABLES
                 .iter()
                 .find(|variable| variable.field == field.as_ref());
@@ -413,9 +413,14 @@ impl<'r> Machine<'r> {
                     .insert(Arc::from(standard.name), value.clone());
             }
         }
-        for (field, value) in fields {
+        for (field, value) in &result.0 {
             let name = format!("{}_{field}", node.id);
-            self.data.variables.insert(Arc::from(name), value.clone());
+            // A field that the last result does not have is not that of the one before.
+            if *value == Value::Null {
+                self.data.variables.shift_remove(name.as_str());
+            } else {
+                self.data.variables.insert(Arc::from(name), value.clone());
+            }
         }
     }
 }

@@ -814,6 +814,11 @@ async fn what_a_terminal_tool_did_not_do_is_told_with_its_state() {
             "`slow` ended in failure, and no transition of it holds: the variable `match_text` \
              has no value yet",
         ),
+        (
+            "{tool: send_input, params: {input_text: '{open_match_text}{other_stdout}'}}",
+            "`slow` ended in failure, and no transition of it holds: the variable `other_stdout` \
+             has no value yet",
+        ),
     ] {
         let way = "transitions: [{condition: success, next_state: other}]";
         let text = timed_out(action, way).replace("  late: ", "  # late: ");
@@ -822,4 +827,33 @@ async fn what_a_terminal_tool_did_not_do_is_told_with_its_state() {
         assert!(error.message.starts_with(told), "{}", error.message);
         assert_eq!(error.step.as_deref(), Some("slow"));
     }
+}
+
+#[tokio::test]
+async fn a_match_that_an_await_did_not_find_again_is_gone() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: say}]
+  say:
+    action: {tool: run_command, params: {command: "echo re''ady"}}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: await_output, params: {pattern: "ready", timeout: 0.3}}
+    transitions: [{condition: success, next_state: clear}]
+    on_timeout: tell
+  clear:
+    action: {tool: run_command, params: {command: "clear; true"}}
+    transitions: [{condition: always, next_state: look}]
+  tell:
+    action: {tool: send_input, params: {input_text: "{look_match_text}"}}
+"#;
+    let report = world.run(text, StartOptions::default()).await;
+    let message = report.error.unwrap().message;
+    assert!(message.contains("`look_match_text`"), "{message}");
+    let log = Json::from(world.log(report.run)).to_string();
+    assert!(log.contains("\"clear\""), "it was found once: {log}");
 }
