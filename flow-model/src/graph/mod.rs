@@ -315,13 +315,14 @@ pub enum Condition {
 }
 
 /// Fields of what a command gives.
-const SHELL_FIELDS: [&str; 6] = [
+const SHELL_FIELDS: [&str; 7] = [
     "stdout",
     "stderr",
     "exit_code",
     "duration",
     "signal",
     "truncated",
+    "dropped",
 ];
 
 /// What a node does.

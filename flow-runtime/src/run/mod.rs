@@ -36,6 +36,7 @@ mod view;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
