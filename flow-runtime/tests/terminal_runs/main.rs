@@ -857,3 +857,44 @@ states:
     let log = Json::from(world.log(report.run)).to_string();
     assert!(log.contains("\"clear\""), "it was found once: {log}");
 }
+
+#[tokio::test]
+async fn what_was_just_found_decides_before_what_is_still_on_the_screen() {
+    let world = World::new(&[]);
+    let look = |pattern: &str| {
+        format!(
+            r#"
+initial_state: open
+states:
+  open:
+    action: {{tool: open_terminal, params: {{shell: bash}}}}
+    transitions: [{{condition: success, next_state: say}}]
+  say:
+    action: {{tool: run_command, params: {{command: "echo old fail''ure"}}}}
+    transitions: [{{condition: success, next_state: type}}]
+  type:
+    action: {{tool: send_input, params: {{input_text: "echo all re''ady\n"}}}}
+    transitions: [{{condition: success, next_state: look}}]
+  look:
+    action: {{tool: await_output, params: {{pattern: "{pattern}", timeout: 20}}}}
+    transitions:
+      - {{condition: pattern_match, pattern: "failure", next_state: bad}}
+      - {{condition: pattern_match, pattern: "all ready", next_state: good}}
+      - {{condition: success, next_state: other}}
+  bad: {{action: {{type: shell, command: 'true'}}}}
+  good: {{action: {{type: shell, command: 'true'}}}}
+  other: {{action: {{type: shell, command: 'true'}}}}
+"#
+        )
+    };
+    for (pattern, state) in [
+        ("all ready", "good"),
+        // Nothing of it is in what was found: then the screen decides, in the order written.
+        ("rea[a-z]y", "bad"),
+    ] {
+        let report = world
+            .completed(&look(pattern), StartOptions::default())
+            .await;
+        assert_eq!(report.final_state.as_deref(), Some(state), "{pattern}");
+    }
+}
