@@ -898,3 +898,78 @@ states:
         assert_eq!(report.final_state.as_deref(), Some(state), "{pattern}");
     }
 }
+
+#[tokio::test]
+async fn a_contract_is_not_waited_for_where_only_somebody_who_types_could_help() {
+    let world = World::new(&[]);
+    let inner = r#"
+return_values: {OUT: what came of it}
+initial_state: start
+states:
+  start:
+    action: {tool: send_input, params: {input_text: "bash --norc\n"}}
+    transitions: [{condition: success, next_state: set}]
+  set: {action: {tool: send_input, params: {input_text: "export OUT=1\n"}}}
+"#;
+    let session = world.session("").await;
+    let options = StartOptions {
+        timeout: Some(60.0),
+        ..in_session(&session)
+    };
+    let report = world.run(inner, options).await;
+    assert_eq!(
+        report.final_state.as_deref(),
+        Some("return_validation_failed")
+    );
+    let error = report.error.unwrap();
+    assert_eq!(error.kind, FailureKind::ReturnValues);
+    let told = format!(
+        "the return values OUT cannot be looked up: in the session `{session}` bash is in front \
+         and waits for input"
+    );
+    assert!(error.message.starts_with(&told), "{}", error.message);
+
+    let typed = json!({"session_id": world.session("").await, "input_text": "half a li"});
+    world
+        .terminals
+        .call("send_input", typed.clone())
+        .await
+        .unwrap();
+    let half = typed["session_id"].as_str().unwrap();
+    let message = world.run(BUILD, in_session(half)).await.error.unwrap();
+    let told = "holds text that was typed and not entered";
+    assert!(message.message.contains(told), "{}", message.message);
+
+    let opened = world
+        .terminals
+        .call("open_terminal", json!({"shell": "cat"}));
+    let opened = opened.await.unwrap();
+    let other = opened["session_id"].as_str().unwrap();
+    let message = world.run(BUILD, in_session(other)).await.error.unwrap();
+    assert!(
+        message.message.contains("`cat` is not a shell"),
+        "{}",
+        message.message
+    );
+}
+
+#[tokio::test]
+async fn return_values_that_are_not_there_when_the_time_is_up_are_told_as_such() {
+    let world = World::new(&[]);
+    let text = r#"
+return_values: {OUT: what came of it}
+initial_state: start
+states:
+  start: {action: {tool: send_input, params: {input_text: "sleep 100\n"}}}
+"#;
+    let session = world.session("").await;
+    let options = StartOptions {
+        timeout: Some(2.0),
+        ..in_session(&session)
+    };
+    let error = world.run(text, options).await.error.unwrap();
+    assert_eq!(error.kind, FailureKind::ReturnValues);
+    let told = "the return values OUT cannot be looked up: ";
+    assert!(error.message.starts_with(told), "{}", error.message);
+    assert!(error.message.contains("in time"), "{}", error.message);
+}
