@@ -616,3 +616,63 @@ states:
          lead on"
     );
 }
+
+#[test]
+fn a_field_of_a_state_that_has_no_value_yet_fails_the_step_that_names_it() {
+    let names = |text: &str| {
+        format!(
+            "initial_state: a
+states:
+  a:
+    action: {{type: shell, command: 'echo {text}'}}
+    transitions: [{{condition: success, next_state: later}}]
+  later:
+    action: {{type: shell, command: 'true'}}
+"
+        )
+    };
+    let message = failed(&names("{later_stdout}"));
+    let told = "`a` ended in failure, and no transition of it holds: the variable `later_stdout` \
+                has no value yet";
+    assert!(message.starts_with(told), "{message}");
+    // Neither a field that a command gives nor a state.
+    for text in ["{later_colour}", "{never_stdout}", "{later_}"] {
+        let report = run(&names(text));
+        assert_eq!(report.status, ReportStatus::Completed, "{text}");
+    }
+}
+
+#[test]
+fn output_that_does_not_fit_is_no_value_that_looks_whole() {
+    for format in ["text", "lines", "key_value", "json"] {
+        let message = failed(&format!(
+            "limits: {{max_state_bytes: 10000000}}
+steps: [{{id: much, type: shell, command: seq 300000, output_format: {format}, output_to: all}}]
+"
+        ));
+        let told =
+            "the command of `much` wrote 940319 bytes more than the 1048576 that a value holds";
+        assert!(message.starts_with(told), "{message}");
+    }
+    let cut = completed(
+        "limits: {max_state_bytes: 10000000}
+steps:
+  - {id: much, type: shell, command: 'yes ä | head -c 1100000', output_to: all}
+  - type: return
+    value:
+      cut: '{{ state.all.truncated }}'
+      dropped: '{{ state.all.dropped.stdout }}'
+      end: '{{ state.all.stdout[-2:] }}'
+",
+    );
+    // The last byte that fits is half of a character, which goes as well.
+    assert_eq!(cut["cut"], json!(true));
+    assert_eq!(cut["dropped"], json!(1_100_000 - 1_048_575));
+    assert_eq!(cut["end"], json!("ä\n"));
+    // What was only said beside the output is not missed.
+    let aside = "steps:
+  - {type: shell, command: 'seq 300000 >&2; echo whole', output_format: text, output_to: all}
+  - {type: return, value: '{{ state.all }}'}
+";
+    assert_eq!(completed(aside), json!("whole"));
+}

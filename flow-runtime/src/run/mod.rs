@@ -38,6 +38,7 @@ mod visit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};

@@ -10,6 +10,7 @@ use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::pattern::Sought;
 use super::state::Change;
 use crate::value::Value;
 
@@ -197,11 +198,17 @@ impl<'r> Machine<'r> {
         settled: Settled,
         from: usize,
     ) -> Next {
+        // Shared, so that the settled step can still be handed on.
+        let result = settled.result.clone();
+        let sought = match self.patterns.sought(&node.edges, &result) {
+            Ok(sought) => sought,
+            Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+        };
         let mut at = from;
         while let Some(edge) = node.edges.get(at) {
             match &edge.guard {
                 Guard::Judged(_) => return self.ask_judgement(id, index, node, settled, at),
-                Guard::When(condition) => match self.holds(id, node, condition, &settled) {
+                Guard::When(condition) => match self.holds(id, node, condition, &settled, sought) {
                     Ok(true) => return self.follow(id, node, edge, &settled),
                     Ok(false) => {}
                     Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
@@ -347,6 +354,7 @@ impl<'r> Machine<'r> {
         node: &Node,
         condition: &Condition,
         settled: &Settled,
+        sought: Sought<'_>,
     ) -> Result<bool, Failure> {
         let extras = Extras {
             result: Some(&settled.result),
@@ -356,10 +364,8 @@ impl<'r> Machine<'r> {
             Condition::Always => true,
             Condition::Success(wanted) => (settled.outcome == Outcome::Success) == *wanted,
             Condition::TimedOut(wanted) => (settled.outcome == Outcome::Timeout) == *wanted,
-            Condition::PatternMatch(pattern) => self.patterns.found(pattern, &settled.result)?,
-            Condition::PatternNotMatch(pattern) => {
-                !self.patterns.found(pattern, &settled.result)?
-            }
+            Condition::PatternMatch(pattern) => self.patterns.holds(pattern, true, sought)?,
+            Condition::PatternNotMatch(pattern) => self.patterns.holds(pattern, false, sought)?,
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
                 settled.result.get(field).unwrap_or(&Value::Null) == &wanted
@@ -372,7 +378,7 @@ impl<'r> Machine<'r> {
             Condition::Expression(expression) => self.test(id, node, expression, extras)?,
             Condition::All(all) => {
                 for one in all.iter() {
-                    if !self.holds(id, node, one, settled)? {
+                    if !self.holds(id, node, one, settled, sought)? {
                         return Ok(false);
                     }
                 }
@@ -380,7 +386,7 @@ impl<'r> Machine<'r> {
             }
             Condition::Any(any) => {
                 for one in any.iter() {
-                    if self.holds(id, node, one, settled)? {
+                    if self.holds(id, node, one, settled, sought)? {
                         return Ok(true);
                     }
                 }
@@ -388,7 +394,7 @@ impl<'r> Machine<'r> {
             }
             Condition::None(none) => {
                 for one in none.iter() {
-                    if self.holds(id, node, one, settled)? {
+                    if self.holds(id, node, one, settled, sought.negated())? {
                         return Ok(false);
                     }
                 }
@@ -403,7 +409,7 @@ impl<'r> Machine<'r> {
             return;
         };
         let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
-        for (field, value) in fields.clone() {
+        for (field, value) in fields {
             let standard = flow_model::tools::STANDARD_VARIABLES
                 .iter()
                 .find(|variable| variable.field == field.as_ref());
@@ -413,9 +419,14 @@ impl<'r> Machine<'r> {
                     .insert(Arc::from(standard.name), value.clone());
             }
         }
-        for (field, value) in fields {
+        for (field, value) in &result.0 {
             let name = format!("{}_{field}", node.id);
-            self.data.variables.insert(Arc::from(name), value.clone());
+            // A field that the last result does not have is not that of the one before.
+            if *value == Value::Null {
+                self.data.variables.shift_remove(name.as_str());
+            } else {
+                self.data.variables.insert(Arc::from(name), value.clone());
+            }
         }
     }
 }
