@@ -541,9 +541,19 @@ async def log_messages_tell_who_gave_no_token(place):
         await call(client, "flow", {"flow_name": "hello"})
         assert heard == []
     async with place.connect("stdio", "legacy", logging_callback=log) as client:
-        await client.set_logging_level("error")
-        await call(client, "flow", {"flow_name": "hello"})
-        assert heard == []
+        place.workflow("bad", "name: bad\nsteps: [{id: a, type: shell, command: 'false'}]\n")
+        for level in ("notice", "warning", "error"):
+            heard.clear()
+            await client.set_logging_level(level)
+            await call(client, "flow", {"flow_name": "hello"})
+            assert heard == [], (level, heard)
+            # What a failure says is an error.
+            await call(client, "flow", {"flow_name": "bad"})
+            assert heard == ["Workflow failed: bad"], (level, heard)
+        heard.clear()
+        await client.set_logging_level("critical")
+        await call(client, "flow", {"flow_name": "bad"})
+        assert heard == [], heard
 
 
 async def clients_hear_of_workflows_that_come_and_go(place):
