@@ -773,3 +773,39 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
             raise AssertionError("it is not offered")
         except Exception as error:
             assert "run_workflow" in str(error), error
+
+
+async def as_many_states_are_executed_as_the_definition_or_the_call_allows(place):
+    def counting(name, limits):
+        place.workflow(name, f"""\
+name: {name}
+{limits}
+state: {{n: 0}}
+initial_state: again
+states:
+  again:
+    action: {{type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+    transitions: [{{condition: always, next_state: again}}]
+""")
+
+    counting("more", "limits: {max_steps: 150}")
+    counting("less", "limits: {max_steps: 10}")
+    counting("plain", "")
+    place.workflow("steps", """\
+name: steps
+state: {n: 0}
+outputs: {n: "{{ state.n }}"}
+steps:
+  - {id: again, type: while, condition: "{{ state.n < 300 }}", max_iterations: 1000, body: [{type: set_state, updates: {n: "{{ state.n + 1 }}"}}]}
+""")
+    async with place.connect() as client:
+        for name, executed in (("more", 150), ("less", 10), ("plain", 100)):
+            ran = await call(client, "run_workflow", {"workflow_name": name})
+            expect(ran, status="failed", states_executed=executed)
+            assert "`limits.max_steps`" in ran["error"] and "`max_states`" in ran["error"], ran["error"]
+        expect(await call(client, "run_workflow", {"workflow_name": "steps"}), status="completed", output={"n": 300})
+        # Given, it counts for the run, whatever the definition says.
+        for name in ("more", "less", "plain", "steps"):
+            ran = await call(client, "run_workflow", {"workflow_name": name, "max_states": 20})
+            expect(ran, status="failed", states_executed=20)
+            assert "`max_states`" in ran["error"] and "limits" not in ran["error"], ran["error"]

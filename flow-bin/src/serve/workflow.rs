@@ -111,7 +111,7 @@ async fn run_workflow(
         options: StartOptions {
             variables,
             session: request.session_id,
-            max_steps: Some(u64::from(request.max_states)),
+            max_steps: request.max_states.map(u64::from),
             keep: match request.workflow_definition {
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,
