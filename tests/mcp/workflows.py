@@ -809,3 +809,16 @@ steps:
             ran = await call(client, "run_workflow", {"workflow_name": name, "max_states": 20})
             expect(ran, status="failed", states_executed=20)
             assert "`max_states`" in ran["error"] and "limits" not in ran["error"], ran["error"]
+
+
+async def the_recursion_depth_is_that_of_the_deepest_call(place):
+    place.workflow("down", """\
+name: down
+inputs: {n: {type: integer, required: true}}
+steps:
+  - {id: more, type: condition, if: "{{ inputs.n > 0 }}", then: [{id: sub, type: call, workflow: down, inputs: {n: "{{ inputs.n - 1 }}"}}]}
+""")
+    async with place.connect() as client:
+        for n in (0, 1, 4):
+            ran = await call(client, "run_workflow", {"workflow_name": "down", "inputs": {"n": n}})
+            expect(ran, status="completed", recursion_depth=n)

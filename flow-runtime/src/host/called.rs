@@ -43,6 +43,15 @@ impl Host {
         Ok(self.journal().list(&called, usize::MAX >> 1)?.runs)
     }
 
+    /// How many levels of calls lie below a run.
+    pub(super) fn levels_below(&self, run: RunId) -> Result<u32, Error> {
+        let mut levels = 0;
+        for child in self.called(run)? {
+            levels = levels.max(1 + self.levels_below(child.id)?);
+        }
+        Ok(levels)
+    }
+
     /// Cancels what a run has called and no longer waits for: the call had no more time, or the
     /// run failed beside it.
     pub(super) async fn end_forgotten(&self, id: RunId, run: &Run) -> Result<(), Error> {

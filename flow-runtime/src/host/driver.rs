@@ -16,8 +16,8 @@ use super::sessions;
 use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
-    Run, Status,
+    Action, ActionId, Data, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place,
+    Program, Run, Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -645,6 +645,17 @@ impl Driver {
         }
     }
 
+    /// How many levels of calls lie below the run. It knows of its own; the journal of all.
+    fn levels_below(&self, data: &Data) -> u32 {
+        match data.deepest.saturating_sub(data.start.depth) {
+            0 => 0,
+            own => self
+                .host
+                .levels_below(self.id)
+                .map_or(own, |it| it.max(own)),
+        }
+    }
+
     pub(super) fn report(&self, status: Option<ReportStatus>) -> Report {
         let graph = self.run.program().graph();
         let Some(data) = self.run.data() else {
@@ -703,7 +714,7 @@ impl Driver {
             last_node: data.last_node.clone(),
             states_executed: data.steps,
             session: session.map(str::to_owned),
-            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
