@@ -681,7 +681,7 @@ Review {{ branch }} to depth {{ depth + 1 }}.
 
 
 async def a_long_log_is_read_in_pages(place):
-    count = 250
+    count = 500
     place.workflow("long", f"""\
 name: long
 limits: {{max_steps: 1000}}
@@ -698,13 +698,22 @@ steps:
     async def case(client):
         ran = await call(client, "run_workflow", {"workflow_name": "long", "max_states": 1000})
         expect(ran, success=True)
-        log, cursor, pages = ran["execution_log"], ran["next_log_cursor"], 1
-        assert cursor is not None
+        # The last of it comes first, then all that was before.
+        log, cursor, pages = [], ran["next_log_cursor"], 1
+        assert cursor is not None and ran["execution_log"][-1]["state"] == "again"
         while cursor is not None:
             page = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "log_cursor": cursor})
             assert page["execution_log"], page
             log, cursor, pages = log + page["execution_log"], page["next_log_cursor"], pages + 1
-        assert pages > 3, pages
+        assert pages > 2, pages
+        log += ran["execution_log"]
+        # The same from its start.
+        whole, cursor = [], ""
+        while cursor is not None:
+            since = {"log_cursor": cursor} if cursor else {}
+            page = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], **since})
+            whole, cursor = whole + page["execution_log"], page["next_log_cursor"]
+        assert whole == log
         assert [entry["state"] for entry in log if entry["state"] == "count"] == ["count"] * count, len(log)
         times = [entry["timestamp"] for entry in log if entry["state"] == "count"]
         assert times == sorted(times)
@@ -822,3 +831,70 @@ steps:
         for n in (0, 1, 4):
             ran = await call(client, "run_workflow", {"workflow_name": "down", "inputs": {"n": n}})
             expect(ran, status="completed", recursion_depth=n)
+
+
+async def the_log_says_what_failed_and_what_happened_last(place):
+    place.workflow("endless", """\
+name: endless
+initial_state: a
+states:
+  a: {action: {type: shell, command: echo one}, transitions: [{condition: success, next_state: b}]}
+  b: {action: {type: shell, command: echo two}, transitions: [{condition: success, next_state: a}]}
+""")
+    place.workflow("final", """\
+name: final
+initial_state: last
+states:
+  last: {action: {type: shell, command: "echo broken >&2; exit 3"}}
+""")
+    place.workflow("missed", """\
+name: missed
+initial_state: a
+states:
+  a: {action: {type: shell, command: exit 3}, transitions: [{condition: success, next_state: b}]}
+  b: {action: {type: shell, command: echo two}}
+""")
+    place.workflow("went", """\
+name: went
+initial_state: a
+states:
+  a: {action: {type: shell, command: echo fine}, transitions: [{condition: failure, next_state: b}]}
+  b: {action: {type: shell, command: echo two}}
+""")
+    place.workflow("judged", """\
+name: judged
+initial_state: a
+states:
+  a:
+    action: {type: shell, command: echo fine}
+    transitions: [{condition: {description: it is fine}, next_state: b}, {condition: {description: it is not}, next_state: a}]
+  b: {action: {type: shell, command: echo two}}
+""")
+    async with place.connect() as client:
+        async def ran(name):
+            return await call(client, "run_workflow", {"workflow_name": name})
+
+        # As many entries as states, and the error.
+        log = (await ran("endless"))["execution_log"]
+        assert [entry.get("state") for entry in log] == ["a", "b"] * 50 + [None], len(log)
+        expect(log[-1], phase="error")
+        for name in ("final", "missed"):
+            log = (await ran(name))["execution_log"]
+            expect(log[0], tool_success=False)
+            assert "exit code 3" in log[0]["error"], log
+        log = (await ran("went"))["execution_log"]
+        expect(log[0], tool_success=True, error=None)
+        expect(log[0]["transition"], condition_met=False)
+        # A state whose transition is judged has been executed.
+        waits = await ran("judged")
+        expect(waits, status="waiting")
+        log = waits["execution_log"]
+        assert len(log) == 1, log
+        expect(log[0], state="a", tool_success=True, transition=None)
+        assert log[0]["result"]["stdout"] == "fine\n", log
+        run = {"workflow_id": waits["workflow_id"]}
+        assert (await call(client, "get_workflow_status", run))["execution_log"] == log
+        await call(client, "submit_step_result", {**run, "step_id": waits["pending"]["step_id"], "result": {"choice": 0}})
+        log = (await call(client, "get_workflow_status", run))["execution_log"]
+        assert [entry["state"] for entry in log] == ["a", "b"], log
+        expect(log[0]["transition"], to_state="b", condition_met=True)

@@ -95,10 +95,10 @@ pub struct RunWorkflowResponse {
     /// The environment variables the workflow needs and sets; null when there is no such workflow.
     pub workflow_signature: Option<WorkflowSignature>,
     /// What happened: one entry a state with the transition taken, and one for each check of
-    /// environment variables and each error.
+    /// environment variables and each error. The last of them, when all are too long for an answer.
     pub execution_log: Vec<LogEntry>,
-    /// The `log_cursor` with which `get_workflow_status` goes on with the log; null when this was
-    /// all of it.
+    /// The `log_cursor` with which `get_workflow_status` answers what happened before that, from the
+    /// start; null when this was all of it.
     pub next_log_cursor: Option<String>,
     /// All variables at the end, by name.
     pub final_variables: Map<String, Value>,
