@@ -898,3 +898,41 @@ states:
         log = (await call(client, "get_workflow_status", run))["execution_log"]
         assert [entry["state"] for entry in log] == ["a", "b"], log
         expect(log[0]["transition"], to_state="b", condition_met=True)
+
+
+async def a_run_that_sleeps_is_said_to_sleep_everywhere(place):
+    place.workflow("nap", "name: nap\nsteps:\n  - {id: a, type: shell, command: 'true'}\n  - {id: z, type: wait, duration_seconds: 86400}\n")
+    place.workflow("outer", "name: outer\nsteps: [{id: sub, type: call, workflow: nap}]\n")
+
+    async def stands(client, run):
+        status = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+        while status["status"] == "running":
+            status = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+        return status
+
+    runs = {}
+    async with place.connect() as client:
+        started = {
+            "nap": await call(client, "flow", {"flow_name": "nap", "wait_seconds": 0}),
+            "outer": await call(client, "run_workflow", {"workflow_name": "outer", "wait_seconds": 0}),
+            "agent": await call(client, "start_workflow", {"workflow": "nap", "wait_seconds": 0}),
+        }
+        run = started["agent"]["workflow_id"]
+        turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "a"})
+        expect(turn, status="sleeping")
+        for name, ran in started.items():
+            status = await stands(client, ran["workflow_id"])
+            expect(status, status="sleeping", alive=True)
+            assert status["wake_at"], status
+            runs[name] = (ran["workflow_id"], status["wake_at"])
+        listed = json.loads(await place.flow("runs", "--status", "sleeping", "--format", "json"))["runs"]
+        assert {run["run_id"]: run["wake_at"] for run in listed}.items() >= {runs["nap"], runs["agent"]}, listed
+    # The server is gone, and it is still so.
+    async with place.connect() as client:
+        for name, (run, wake_at) in runs.items():
+            status = await call(client, "get_workflow_status", {"workflow_id": run})
+            expect(status, status="sleeping", wake_at=wake_at, alive=False)
+        shown = json.loads(await place.flow("show", runs["nap"][0], "--format", "json"))
+        expect(shown, status="sleeping", wake_at=runs["nap"][1])
+        turn = await call(client, "get_next_step", {"workflow_id": runs["nap"][0], "wait_seconds": 0})
+        expect(turn, status="sleeping", wake_at=runs["nap"][1])

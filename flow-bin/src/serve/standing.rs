@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoopStatus};
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
-use flow_runtime::run::{Action, Deed};
+use flow_runtime::run::{Action, Deed, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
@@ -71,6 +71,9 @@ pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus
     let status = match record.status {
         // Whoever drives it waits for an answer as well.
         Status::Running if only_asks(server, report)? => Status::Waiting,
+        Status::Running | Status::Waiting if server.host.sleeps_until(report)?.is_some() => {
+            Status::Sleeping
+        }
         status => status,
     };
     Ok(match (report.status, status) {
@@ -112,6 +115,7 @@ pub(super) fn status(
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
         status: told(loop_status(server, &report)?, alive),
+        wake_at: server.host.sleeps_until(&report)?.map(time::iso),
         alive,
         pending: all_pending.first().cloned(),
         all_pending,

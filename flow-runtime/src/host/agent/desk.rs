@@ -202,6 +202,9 @@ impl Desk {
         let mut open = true;
         loop {
             let going = self.driver.is_going();
+            if going && self.lock.is_some() {
+                self.driver.note_sleep().await?;
+            }
             if !going {
                 if self.driver.is_unnoticed() && !self.behind {
                     self.driver.note_standing().await?;
