@@ -137,6 +137,10 @@ async def the_agent_gets_its_steps_evaluated_and_the_server_does_the_rest(place)
         again = await call(client, "get_next_step", {"workflow_id": run})
         assert again["step"] == step
         result = {"stdout": "x.rs\ny.rs\n", "stderr": "", "exit_code": 0}
+        for bad, field in (({"exit_code": "1"}, "exit_code"), ({"exit_code": True}, "exit_code"), ({"exit_code": None}, "exit_code"),
+                           ({"stdout": 5}, "stdout")):
+            reason = await refused(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": bad})
+            assert f"`result.{field}` must be" in reason, reason
         turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": result})
         expect(turn["step"], id="check", type="mcp_call")
         expect(turn["step"]["definition"], tool="check", parameters={"files": ["x.rs", "y.rs"], "n": 2})

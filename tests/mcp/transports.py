@@ -164,6 +164,8 @@ async def what_is_not_mcp_is_answered_and_survived(place):
         {"jsonrpc": "2.0", "id": 2, "method": "no/such/method"},
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": 7}}},
         {"jsonrpc": "2.0", "id": 4, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "bogus"}},
+        {"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": 7}},
     ]
     answers = {}
     for line in lines:
@@ -174,6 +176,8 @@ async def what_is_not_mcp_is_answered_and_survived(place):
     assert answers[2]["error"]["code"] == -32601
     assert answers[3]["result"]["isError"] and "`flow_name`" in answers[3]["result"]["content"][0]["text"]
     assert answers[4]["result"] == {}
+    assert answers[5]["error"]["code"] == -32602 and "`warning`" in answers[5]["error"]["message"], answers[5]
+    assert answers[6]["error"]["code"] == -32602, answers[6]
     process.stdin.close()
     assert await process.wait() == 0
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::Server;
 use super::line::Structure;
-use super::log::Threshold;
+use super::log::{self, Threshold};
 
 /// The name that stands for the list of workflows; a workflow called so is `_list`.
 pub(crate) const LIST: &str = "list";
@@ -83,8 +83,8 @@ pub(crate) struct Call {
     pub(crate) state: Option<String>,
     /// Whether the client is of the time when a server asks by its answer instead of by a request.
     pub(crate) is_stateless: bool,
-    /// Whether the client wants log messages about this call.
-    pub(crate) wants_log: bool,
+    /// Which log messages about this call the client wants.
+    pub(crate) log: Option<log::Wanted>,
     /// How the structure of the answer gets there.
     structure: Structure,
 }
@@ -103,7 +103,7 @@ impl Call {
             answers: request.input_responses.take(),
             state: request.request_state.take(),
             is_stateless,
-            wants_log: threshold.lets(&context, is_stateless),
+            log: threshold.wanted(&context, is_stateless),
             structure,
             context,
         }

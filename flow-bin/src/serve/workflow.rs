@@ -111,7 +111,7 @@ async fn run_workflow(
         options: StartOptions {
             variables,
             session: request.session_id,
-            max_steps: Some(u64::from(request.max_states)),
+            max_steps: request.max_states.map(u64::from),
             keep: match request.workflow_definition {
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,
@@ -126,7 +126,7 @@ async fn run_workflow(
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
         Outcome::Stands(report, driven) => (*report, driven),
     };
-    let (log, next) = standing::log(&server, report.run, None)?;
+    let (log, next) = standing::latest_log(&server, report.run)?;
     response.status = status(&server, &report, driven)?;
     response.success = response.status == RunStatus::Completed;
     response.workflow_id = Some(report.run.to_string());
@@ -209,7 +209,7 @@ async fn flow(
     };
     let status = status(&server, &report, driven)?;
     if request.verbose {
-        response.execution_log = Some(standing::log(&server, report.run, None)?.0);
+        response.execution_log = Some(standing::latest_log(&server, report.run)?.0);
     }
     response.success = status == RunStatus::Completed;
     response.status = Some(status);
