@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
 };
 
 use super::effect::{Deed, Effect, Ending};
@@ -244,6 +244,12 @@ impl<'r> Machine<'r> {
             (None, _) => Ending::Success,
         };
         self.left(id, node, ending, edge.to);
+        if let (Some(failure), Guard::Failure, Form::Steps) =
+            (&settled.error, &edge.guard, self.graph.form)
+            && self.graph.on_error.action == ErrorAction::Continue
+        {
+            self.collect_error(failure);
+        }
         Next::Go(edge.to)
     }
 

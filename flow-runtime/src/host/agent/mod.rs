@@ -631,7 +631,11 @@ impl Agents {
     /// When there is no such run, and those of the journal.
     pub async fn last_checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, AgentError> {
         let found = |driver: &Driver| driver.run.data().and_then(|data| data.checkpoint.clone());
-        self.read(run, found).await
+        let mut found = self.read(run, found).await?;
+        if let Some(checkpoint) = &mut found {
+            checkpoint.reason = secret::mask(&checkpoint.reason).into_owned();
+        }
+        Ok(found)
     }
 
     /// Lets a run that has failed try again; one that goes on is left as it is.
