@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Failure, FailureKind};
+use crate::expression::DEEPEST;
 use crate::value::{List, Map, Value};
 
 /// The written tiers.
@@ -107,6 +108,14 @@ impl Store {
         let shown = || change.path.join(".");
         if change.tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
+        }
+        let is_item = usize::from(change.operation == Operation::Append);
+        let around = change.path.len().saturating_sub(1) + is_item;
+        if !change.value.is_within(DEEPEST.saturating_sub(around)) || around > DEEPEST {
+            return Err(format!(
+                "`{}` would nest deeper than {DEEPEST} levels",
+                shown()
+            ));
         }
         let Found {
             mut slot,
