@@ -74,9 +74,47 @@ struct Seen(Vec<String>);
 impl Observer for Seen {
     fn begins(&mut self, _field: &str) {}
 
+    fn evaluated(&mut self, _field: &str) {}
+
     fn ended(&mut self, made: Transformation<'_>) {
         self.0.push(made.field.name.to_string());
     }
+}
+
+/// What became of each field, and why.
+#[derive(Default)]
+struct Made(Vec<(String, Json, Option<String>)>);
+
+impl Observer for Made {
+    fn begins(&mut self, _field: &str) {}
+
+    fn evaluated(&mut self, _field: &str) {}
+
+    fn ended(&mut self, made: Transformation<'_>) {
+        let output = made.output.map_or(Json::Null, Value::to_json);
+        let error = made.error.map(str::to_owned);
+        self.0.push((made.field.name.to_string(), output, error));
+    }
+}
+
+#[test]
+fn a_trace_says_what_a_field_became_and_what_failed_on_the_way() {
+    let text = "  missed: {from: n, transform: input, validate: output < 5}
+  replaced: {from: n, transform: input, validate: output < 5, on_error: use_fallback, fallback: 1}
+  kept: {from: n, transform: input, validate: output < 5, on_error: ignore}
+";
+    let mut run = begin(&fields("{n: 3}", text), None);
+    let mut made = Made::default();
+    apply(&mut run, set("n", json!(9)), Some(&mut made));
+    let error = |name| Some(format!("`{name}` does not satisfy its `validate`: 9"));
+    assert_eq!(
+        made.0,
+        [
+            ("missed".to_owned(), Json::Null, error("missed")),
+            ("replaced".to_owned(), json!(1), error("replaced")),
+            ("kept".to_owned(), json!(3), error("kept")),
+        ]
+    );
 }
 
 const DIAMOND: &str = "  low: {from: n, transform: 'Math.min(input, 10)'}

@@ -229,24 +229,33 @@ impl<'r> Machine<'r> {
                     observer.begins(&field.name);
                     let Computation { rule, input, seed } = computation;
                     let made = evaluator.compute(rule, input, &view.seeded(*seed));
-                    observer.ended(Transformation {
-                        at,
-                        field,
-                        cause: due[*place].cause,
-                        input,
-                        output: made.as_ref().map_err(|failure| failure.message.as_str()),
-                    });
+                    observer.evaluated(&field.name);
                     made
                 });
                 one.collect()
             }
         };
-        for (place, value) in asked.into_iter().zip(values) {
+        for ((place, value), computation) in asked.into_iter().zip(values).zip(&rules) {
             let field = &graph.computed[due[place].index];
             // What a validation draws is not what the rule drew.
             let view = view.seeded(!own_seed(seed, due[place].index));
             let value = value.and_then(|value| validated(field, value, evaluator, &view));
-            made[place] = Some(cell(field, value, &before[place]));
+            let error = value.as_ref().err().map(|failure| failure.message.clone());
+            let cell = cell(field, value, &before[place]);
+            if let Some(observer) = &mut self.observer {
+                observer.ended(Transformation {
+                    at,
+                    field,
+                    cause: due[place].cause,
+                    input: &computation.input,
+                    output: match &cell {
+                        Cell::Value(value) => Some(value),
+                        Cell::Unset | Cell::Failed(_) => None,
+                    },
+                    error: error.as_deref(),
+                });
+            }
+            made[place] = Some(cell);
         }
         let mut changed = Vec::with_capacity(due.len());
         for ((due, made), before) in due.iter().zip(made).zip(before) {
