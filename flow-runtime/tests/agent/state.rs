@@ -38,3 +38,30 @@ async fn a_field_nests_in_a_hundred_levels_and_no_more() {
         assert!(told.contains("nest deeper than 100 levels"), "{told}");
     }
 }
+
+#[tokio::test]
+async fn computed_fields_that_fail_are_named_with_their_reason() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+state: {text: '[1]'}
+computed:
+  parsed: {from: text, transform: JSON.parse(input)}
+  first: {from: parsed, transform: 'input[0]'}
+  length: {from: text, transform: input.length}
+steps: [{id: go, type: mcp_call, tool: t}]
+";
+    let run = server.start(definition, json!({})).await;
+    let change = |text: &str| vec![update("raw.text", Operation::Set, &json!(text))];
+    let said = server.agents.update(run, change("[2")).await.unwrap();
+    assert_eq!(said.changed.to_json(), json!({"length": 2}));
+    let failed: Vec<&String> = said.failed.keys().collect();
+    assert_eq!(failed, ["first", "parsed"]);
+    assert!(said.failed["parsed"].starts_with("computing `parsed` failed: "));
+    let said = server.agents.update(run, change("[2]")).await.unwrap();
+    assert_eq!(said.failed.len(), 0);
+    assert_eq!(
+        said.changed.to_json(),
+        json!({"parsed": [2], "first": 2, "length": 3})
+    );
+}
