@@ -143,6 +143,36 @@ fn a_value_that_stays_the_same_makes_nothing_else_due() {
 }
 
 #[test]
+fn a_field_is_made_again_only_when_what_it_is_made_from_is_another_value() {
+    let text = "  timeout: {from: raw.config.timeout, transform: input}
+  whole: {from: config, transform: Object.keys(input).length}
+  first: {from: list.0, transform: input}
+  length: {from: list, transform: input.length}
+";
+    let state = "{config: {timeout: 5, other: 1}, list: [1]}";
+    let mut run = begin(&fields(state, text), None);
+    let mut made = |what: Happening| {
+        let mut seen = Seen::default();
+        apply(&mut run, what, Some(&mut seen));
+        seen.0
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(made(set("raw.config.timeout", json!(5))), none);
+    assert_eq!(made(set("raw.list", json!([1]))), none);
+    assert_eq!(made(set("raw.config.other", json!(2))), ["whole"]);
+    assert_eq!(
+        made(set("raw.config.timeout", json!(6))),
+        ["timeout", "whole"]
+    );
+    assert_eq!(made(set("raw.config", json!({"timeout": 6}))), ["whole"]);
+    assert_eq!(made(set("raw.config", json!({}))), ["whole"]);
+    assert_eq!(made(set("raw.list.0", json!(2))), ["first", "length"]);
+    assert_eq!(made(set("raw.list.1", json!(3))), ["length"]);
+    // What nobody sees changes nothing.
+    assert_eq!(made(set("state.config.timeout", json!(7))), none);
+}
+
+#[test]
 fn a_field_that_fails_leaves_the_others_of_its_pass_alone() {
     let run = begin(
         &fields(

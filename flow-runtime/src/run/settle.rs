@@ -99,12 +99,10 @@ impl<'r> Machine<'r> {
             .get_mut(&id)
             .and_then(|frame| frame.store.as_mut());
         match own {
-            Some(store) => store.apply(changes, max),
+            Some(store) => store.apply(changes, max).map(drop),
             None => {
-                self.data.store.apply(changes, max)?;
-                let mut fields: Vec<&str> = changes.iter().map(|c| c.path[0].as_str()).collect();
-                fields.dedup();
-                self.recompute(Some(&fields));
+                let written = self.data.store.apply(changes, max)?;
+                self.recompute(Some(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }
