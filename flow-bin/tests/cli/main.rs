@@ -13,6 +13,7 @@ mod directories;
 mod expand;
 mod explain;
 mod expressions;
+mod failures;
 mod faults;
 mod graph;
 mod history;

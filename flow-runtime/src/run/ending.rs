@@ -3,6 +3,7 @@
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 use flow_model::tools::ContractSide;
 
+use super::data::Checkpoint;
 use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
@@ -152,7 +153,37 @@ impl<'r> Machine<'r> {
         self.stop_all();
         self.data.error = Some(failure.clone());
         let on_error = &self.graph.on_error;
-        if let Some(path) = &on_error.collect_to {
+        self.collect_error(&failure);
+        if on_error.action == ErrorAction::CheckpointAndFail {
+            self.data.checkpoint = Some(Checkpoint {
+                at: self.at,
+                event: self.data.applied,
+                step: failure.step.clone(),
+                reason: failure.message.clone(),
+            });
+        }
+        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
+        if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
+            self.data.again = true;
+            self.restart();
+            return;
+        }
+        if on_error.body.nodes.is_empty() || refused {
+            self.end_failed(Some(failure));
+            return;
+        }
+        // A frame of their own: resuming finds the workflow's where it failed.
+        self.data.next_frame += 1;
+        let inputs = self.data.start.inputs.clone();
+        let mut frame = Frame::new(BodyRef::OnError, on_error.body.entry, inputs);
+        frame.error = Some(failure);
+        self.data.frames.insert(self.data.next_frame, frame);
+        self.data.ready.push_back(self.data.next_frame);
+    }
+
+    /// Appends an error to where the document wants its errors.
+    pub(super) fn collect_error(&mut self, failure: &Failure) {
+        if let Some(path) = &self.graph.on_error.collect_to {
             let segments: Vec<String> = path
                 .segments
                 .iter()
@@ -174,23 +205,6 @@ impl<'r> Machine<'r> {
             // An error that cannot be collected must not hide the error itself.
             let _ = self.change(ROOT, &[change]);
         }
-        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
-        if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
-            self.data.again = true;
-            self.restart();
-            return;
-        }
-        if on_error.body.nodes.is_empty() || refused {
-            self.end_failed(Some(failure));
-            return;
-        }
-        // A frame of their own: resuming finds the workflow's where it failed.
-        self.data.next_frame += 1;
-        let inputs = self.data.start.inputs.clone();
-        let mut frame = Frame::new(BodyRef::OnError, on_error.body.entry, inputs);
-        frame.error = Some(failure);
-        self.data.frames.insert(self.data.next_frame, frame);
-        self.data.ready.push_back(self.data.next_frame);
     }
 
     pub(super) fn end_failed(&mut self, failure: Option<Failure>) {

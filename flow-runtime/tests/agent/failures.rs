@@ -96,3 +96,27 @@ steps:
     let turn = server.submit(run, "each.0/clean", json!(null)).await;
     assert_eq!(turn.status, TurnStatus::Completed);
 }
+
+#[tokio::test]
+async fn checkpoint_and_fail_leaves_a_checkpoint_at_the_step_that_failed() {
+    let mut server = Server::new();
+    let definition = "
+tools: {x: {}}
+steps:
+  - {id: bad, type: mcp_call, tool: x}
+on_error: checkpoint_and_fail
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, None).await;
+    assert_eq!(server.agents.last_checkpoint(run).await.unwrap(), None);
+    server.fail(run, "bad", "nope").await;
+    server.restart();
+    let left = server.agents.last_checkpoint(run).await.unwrap().unwrap();
+    assert_eq!(
+        (left.step.as_deref(), left.reason.as_str()),
+        (Some("bad"), "nope")
+    );
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Waiting);
+}

@@ -6,6 +6,7 @@
 
 mod failures;
 mod runs;
+mod state;
 mod steps;
 mod support;
 mod tasks;
