@@ -936,3 +936,20 @@ async def a_run_that_sleeps_is_said_to_sleep_everywhere(place):
         expect(shown, status="sleeping", wake_at=runs["nap"][1])
         turn = await call(client, "get_next_step", {"workflow_id": runs["nap"][0], "wait_seconds": 0})
         expect(turn, status="sleeping", wake_at=runs["nap"][1])
+
+
+async def faults_of_a_definition_given_as_an_object_are_told_by_path(place):
+    definition = {
+        "name": "typo", "description": "x", "initial_state": "s",
+        "states": {"s": {"action": {"tool": "open_termnal"}, "transitions": [{"condition": "success", "next_state": "t"}]}},
+    }
+    async with place.connect() as client:
+        made = await call(client, "create_workflow", {"workflow_definition": definition})
+        ran = await call(client, "run_workflow", {"workflow_definition": definition})
+        for told in (made["validation_errors"], ran["error"].splitlines()):
+            told = "\n".join(told)
+            assert "`states.s.action.tool`" in told and "`states.s.transitions[0].next_state`" in told, told
+            assert "definition:" not in told, told
+        # A text has lines.
+        ran = await call(client, "run_workflow", {"workflow_definition": "name: typo\nsteps:\n  - {type: shel}\n"})
+        assert ":3:" in ran["error"], ran["error"]
