@@ -936,3 +936,45 @@ async def a_run_that_sleeps_is_said_to_sleep_everywhere(place):
         expect(shown, status="sleeping", wake_at=runs["nap"][1])
         turn = await call(client, "get_next_step", {"workflow_id": runs["nap"][0], "wait_seconds": 0})
         expect(turn, status="sleeping", wake_at=runs["nap"][1])
+
+
+async def faults_of_a_definition_given_as_an_object_are_told_by_path(place):
+    definition = {
+        "name": "typo", "description": "x", "initial_state": "s",
+        "states": {"s": {"action": {"tool": "open_termnal"}, "transitions": [{"condition": "success", "next_state": "t"}]}},
+    }
+    async with place.connect() as client:
+        made = await call(client, "create_workflow", {"workflow_definition": definition})
+        ran = await call(client, "run_workflow", {"workflow_definition": definition})
+        for told in (made["validation_errors"], ran["error"].splitlines()):
+            told = "\n".join(told)
+            assert "`states.s.action.tool`" in told and "`states.s.transitions[0].next_state`" in told, told
+            assert "definition:" not in told, told
+        # A text has lines.
+        ran = await call(client, "run_workflow", {"workflow_definition": "name: typo\nsteps:\n  - {type: shel}\n"})
+        assert ":3:" in ran["error"], ran["error"]
+
+
+async def the_prompt_that_drives_workflows_is_offered_with_the_tools_it_names(place):
+    for arguments, offered in (([], True), (["--toolsets", "agent"], True), (["--toolsets", "workflow"], False),
+                               (["--toolsets", "terminal"], False), (["--read-only"], False)):
+        async with place.connect(arguments=arguments) as client:
+            prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+            assert ("workflow" in prompts) == offered, (arguments, prompts)
+
+
+async def null_is_a_value_to_remember(place):
+    async with place.connect() as client:
+        expect(await call(client, "save_to_memory", {"key": "nothing", "value": None}), success=True)
+        keys = await call(client, "list_memory_keys")
+        assert "nothing" in str(keys), keys
+        assert "`value`" in await refused(client, "save_to_memory", {"key": "nothing"})
+
+
+async def a_cancelled_run_is_said_to_be_cancelled_when_it_is_to_go_on(place):
+    place.workflow("ask", ASK)
+    async with place.connect() as client:
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        await place.flow("cancel", ran["workflow_id"])
+        reason = await refused(client, "resume_workflow", {"workflow_id": ran["workflow_id"]})
+        assert "was cancelled" in reason, reason

@@ -224,6 +224,11 @@ impl Offers {
         listed
     }
 
+    /// Whether a tool of this name is offered.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// Calls a tool; `None` when there is none of this name.
     pub(crate) fn call(
         &self,
