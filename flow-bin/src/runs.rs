@@ -164,7 +164,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         shown["output"] = report.output.to_json();
         shown["state"] = report.state.to_json();
         shown["error"] = json!(error.map(|error| &error.message));
-        shown["pending"] = pending.iter().map(pending_json).collect();
+        shown["pending"] = pending.iter().map(|it| pending_json(run, it)).collect();
         shown["children"] = called.iter().map(|run| json!(run.id.to_string())).collect();
         shown["steps"] = steps
             .iter()
@@ -217,7 +217,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     }
     section("state", &report.state.to_json(), output)?;
     section("output", &report.output.to_json(), output)?;
-    let waits: Vec<Value> = pending.iter().map(pending_json).collect();
+    let waits: Vec<Value> = pending.iter().map(|it| pending_json(run, it)).collect();
     if !waits.is_empty() && !known.status.is_final() {
         section("pending", &Value::Array(waits), output)?;
     }

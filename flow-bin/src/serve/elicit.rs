@@ -4,7 +4,12 @@ use flow_model::graph::PromptKind;
 use flow_runtime::host::{Answer, Asked};
 use flow_runtime::run::{Action, Deed};
 use flow_runtime::value::Value as Given;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
+use rmcp::model::{
+    CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationSchema, RequestId, ServerRequest,
+};
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 
 use crate::run::label;
@@ -27,6 +32,46 @@ pub(super) fn asked(action: &Action) -> Option<(&str, Asked<'_>)> {
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Call { .. } => None,
+    }
+}
+
+/// A form that a client shows. It is taken back when nobody waits for what the person says any more.
+struct Shown {
+    peer: Peer<RoleServer>,
+    id: RequestId,
+    is_over: bool,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let (peer, id) = (self.peer.clone(), self.id.clone());
+        let reason = "the question has been answered elsewhere, or is no longer asked";
+        let taken_back = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+        tokio::spawn(async move {
+            // A client that went away shows nothing.
+            let _ = peer.notify_cancelled(taken_back).await;
+        });
+    }
+}
+
+/// Shows a form and waits for what the person says; `None` when the client cannot.
+pub(super) async fn ask(peer: Peer<RoleServer>, form: ElicitRequestParams) -> Option<ElicitResult> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    let options = PeerRequestOptions::no_options();
+    let sent = peer.send_cancellable_request(request, options).await.ok()?;
+    let mut shown = Shown {
+        peer,
+        id: sent.id.clone(),
+        is_over: false,
+    };
+    let said = sent.await_response().await;
+    shown.is_over = true;
+    match said {
+        Ok(ClientResult::ElicitResult(said)) => Some(said),
+        _ => None,
     }
 }
 

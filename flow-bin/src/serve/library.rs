@@ -305,6 +305,8 @@ async fn delete_workflow(
     let deleted = server.shelves.library().delete(&name);
     let (deleted_file, error) = match deleted {
         Ok(deleted) => {
+            // A new one of the name begins anew.
+            server.host.journal().forget_tally(&deleted.entry.name)?;
             server.shelves.reading();
             let file = deleted.entry.file();
             (file.map(|it| it.display().to_string()), None)

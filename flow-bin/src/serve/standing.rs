@@ -40,15 +40,9 @@ pub(super) fn pending(
     report: &Report,
 ) -> Result<Vec<Map<String, Value>>, Refused> {
     let pending = server.host.pending(report)?;
-    let asked = pending.iter().filter(|(_, action)| is_asked(action));
+    let asked = pending.iter().filter(|it| is_asked(&it.action));
     Ok(asked
-        .filter_map(|it| {
-            let mut pending = pending_json(it).as_object().cloned()?;
-            // What submit_step_result wants.
-            pending.insert("workflow_id".into(), it.0.to_string().into());
-            pending.insert("step_id".into(), it.1.node.as_str().into());
-            Some(pending)
-        })
+        .filter_map(|it| pending_json(report.run, it).as_object().cloned())
         .collect())
 }
 
@@ -65,10 +59,21 @@ pub(super) fn is_asked(action: &Action) -> bool {
     }
 }
 
+/// Whether a run waits for nothing but answers of people, also while those are being asked.
+pub(super) fn only_asks(server: &Server, report: &Report) -> Result<bool, Refused> {
+    let pending = server.host.pending(report)?;
+    Ok(!pending.is_empty() && pending.iter().all(|it| it.action.what.asks_person()))
+}
+
 /// How a run stands, whoever drives it.
 pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus, Refused> {
     let record = server.host.journal().run(report.run)?;
-    Ok(match (report.status, record.status) {
+    let status = match record.status {
+        // Whoever drives it waits for an answer as well.
+        Status::Running if only_asks(server, report)? => Status::Waiting,
+        status => status,
+    };
+    Ok(match (report.status, status) {
         (ReportStatus::Completed, _) => LoopStatus::Completed,
         (ReportStatus::Failed, _) => LoopStatus::Failed,
         (ReportStatus::Cancelled, _) => LoopStatus::Cancelled,

@@ -9,9 +9,9 @@ use flow_model::tools::{
     FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
     WorkflowSignature,
 };
-use flow_runtime::host::{self, Answer, Kept, Report, ReportStatus, StartOptions};
+use flow_runtime::host::{self, Answer, Kept, Pending, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Action, Happening, Refusal};
+use flow_runtime::run::{Happening, Refusal};
 use flow_runtime::value::Value as Given;
 use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, InputRequiredResult};
 use serde_json::{Map, Value};
@@ -360,16 +360,16 @@ fn put_off(call: &Call) -> bool {
 /// Questions of a run for the client to ask; keys are runs and their actions.
 fn question(
     run: RunId,
-    pending: &[(RunId, Action)],
+    pending: &[Pending],
     complaint: Option<(&str, &str)>,
 ) -> Option<Box<InputRequiredResult>> {
     let mut requests = InputRequests::new();
-    for (asking, action) in pending {
-        let key = key(*asking, action);
+    for awaited in pending {
+        let key = key(awaited);
         let complaint = complaint
             .filter(|(about, _)| *about == key)
             .map(|(_, it)| it);
-        let form = elicit::asked(action)
+        let form = elicit::asked(&awaited.action)
             .and_then(|(message, asked)| elicit::form(message, asked, complaint));
         if let Some(form) = form {
             requests.insert(key, InputRequest::Elicitation(ElicitRequest::new(form)));
@@ -384,8 +384,8 @@ fn question(
     )))
 }
 
-fn key(run: RunId, action: &Action) -> String {
-    format!("{run}/{}", action.id.0)
+fn key(awaited: &Pending) -> String {
+    format!("{}/{}", awaited.run, awaited.action.id.0)
 }
 
 /// Records what the person said; an answer that is not valid is asked for again.
@@ -398,11 +398,11 @@ async fn answered(
     let pending = server.host.pending(&report)?;
     let answers = call.answers.iter().flatten();
     for (about, said) in answers {
-        let Some((asking, action)) = pending.iter().find(|(run, it)| key(*run, it) == *about)
-        else {
+        let Some(awaited) = pending.iter().find(|it| key(it) == *about) else {
             // Somebody else has answered it meanwhile.
             continue;
         };
+        let action = &awaited.action;
         let Some((_, asked)) = elicit::asked(action) else {
             continue;
         };
@@ -419,7 +419,7 @@ async fn answered(
             },
             Answer::Later => continue,
         };
-        match server.host.record(*asking, happening).await {
+        match server.host.record(awaited.run, happening).await {
             Ok(()) => {}
             Err(host::Error::Refused(Refusal::Invalid(reason))) => {
                 return Ok(question(run, &pending, Some((about, &reason))));
@@ -439,10 +439,7 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
         ReportStatus::Cancelled => RunStatus::Cancelled,
         // A run that is still driven may nevertheless only wait for an answer.
         ReportStatus::Waiting | ReportStatus::Interrupted => {
-            let pending = server.host.pending(report)?;
-            let only_asks =
-                !pending.is_empty() && pending.iter().all(|(_, it)| standing::is_asked(it));
-            match driven && !only_asks {
+            match driven && !standing::only_asks(server, report)? {
                 true => RunStatus::Running,
                 false => RunStatus::Waiting,
             }

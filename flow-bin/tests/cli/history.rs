@@ -74,7 +74,7 @@ states:
 ",
     )]);
     assert_eq!(place.run(&["run", "w.yaml"]).code, 1);
-    let error = "`a` ended in success, and no transition of it holds";
+    let error = "`a` ended in success, and no transition of it holds; a transition for `always` would lead on";
     assert_eq!(visits(&place), [json!(["a", "failure", error])]);
 }
 

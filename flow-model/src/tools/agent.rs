@@ -74,9 +74,10 @@ pub struct GetWorkflowStatusResponse {
     pub final_variables: Map<String, Value>,
     /// The workflow's outputs; null when it has none or did not complete.
     pub output: Value,
-    /// The step that waits for an answer; null when none does.
+    /// The step that waits for an answer; null when none does. Its `workflow_id` and `step_id` are
+    /// what submit_step_result takes.
     pub pending: Option<Map<String, Value>>,
-    /// Everything that waits for an answer.
+    /// Everything that waits for an answer, each with its `workflow_id` and `step_id`.
     pub all_pending: Vec<Map<String, Value>>,
     /// What happened, a page of it.
     pub execution_log: Vec<LogEntry>,
@@ -175,6 +176,9 @@ pub struct NextStepResponse {
     pub output: Value,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// That a submitted result was not used: its step had one before, and is wanted again under the
+    /// id of `step`; null otherwise.
+    pub note: Option<String>,
 }
 
 /// Starts a run that the caller drives.

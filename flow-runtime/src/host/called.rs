@@ -2,8 +2,19 @@
 
 use super::deed;
 use super::local::{Error, Host, Report};
-use crate::journal::{Listing, RunId, RunRecord};
+use crate::journal::{self, Listing, RunId, RunRecord};
 use crate::run::{Action, Deed, Effect, Happening, Run};
+
+/// Something that a run waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// The run that waits: the one that was asked about, or one that it has called.
+    pub run: RunId,
+    /// Its name in the run that was asked about: what its result is submitted under.
+    pub step: String,
+    /// What is wanted.
+    pub action: Action,
+}
 
 impl Host {
     /// The run that called this one, or its caller's caller, as long as those are not over.
@@ -58,32 +69,37 @@ impl Host {
         Ok(())
     }
 
-    /// What a run waits for, with what the runs it has called wait for.
+    /// What a run waits for, with what the runs it has called wait for. A step of a called run has
+    /// the name of the call before its own.
     ///
     /// # Errors
     ///
     /// Those of the journal.
-    pub fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>, Error> {
+    pub fn pending(&self, report: &Report) -> Result<Vec<Pending>, Error> {
         let mut pending = Vec::new();
-        let mut calls = false;
-        for action in &report.pending {
-            match &action.what {
-                Deed::Call { .. } => calls = true,
+        for awaited in &report.pending {
+            match &awaited.action.what {
+                Deed::Call { .. } => {
+                    let called = deed::called(report.run, &awaited.action);
+                    match self.journal().run(called) {
+                        Ok(child) if !child.status.is_final() => {}
+                        // It is over, or has not begun.
+                        Ok(_) | Err(journal::Error::NoSuchRun { .. }) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                    let below = self.pending(&self.report(called)?)?.into_iter();
+                    pending.extend(below.map(|below| Pending {
+                        step: format!("{}/{}", awaited.step, below.step),
+                        ..below
+                    }));
+                }
                 Deed::Environment { .. }
                 | Deed::Shell { .. }
                 | Deed::Tool { .. }
                 | Deed::Prompt { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. }
-                | Deed::Judge { .. } => pending.push((report.run, action.clone())),
-            }
-        }
-        if calls {
-            for child in self.called(report.run)? {
-                if !child.status.is_final() {
-                    let report = self.report(child.id)?;
-                    pending.extend(self.pending(&report)?);
-                }
+                | Deed::Judge { .. } => pending.push(awaited.clone()),
             }
         }
         Ok(pending)

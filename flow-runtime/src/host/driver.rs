@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::called::Pending;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
@@ -323,15 +324,8 @@ impl Driver {
 
     /// Records and applies an event, then does what follows from it.
     async fn happen(&mut self, happening: Happening) -> Result<(), Error> {
-        if let Happening::Completed { action, .. }
-        | Happening::Failed { action, .. }
-        | Happening::TimedOut { action, .. }
-        | Happening::Declined { action, .. } = &happening
-        {
-            self.tasks.remove(action);
-        }
-        if let Happening::Woke { timer } = &happening {
-            self.tasks.remove(timer);
+        if let Some(ended) = happening.ends() {
+            self.tasks.remove(&ended);
         }
         let has_called = self.has_called;
         match self.append(happening.clone()).await {
@@ -488,15 +482,8 @@ impl Driver {
 
     /// Whether a run that an agent drives waits for the agent alone after an event.
     fn waits_after(&self, what: &Happening, effects: &[Effect]) -> bool {
-        let ended = match what {
-            Happening::Completed { action, .. }
-            | Happening::Failed { action, .. }
-            | Happening::TimedOut { action, .. }
-            | Happening::Declined { action, .. } => Some(action),
-            Happening::Woke { timer } => Some(timer),
-            _ => None,
-        };
-        let idle = self.tasks.keys().all(|task| Some(task) == ended);
+        let ended = what.ends();
+        let idle = self.tasks.keys().all(|task| Some(*task) == ended);
         self.run.is_agent_driven() && idle && effects.iter().all(|effect| self.is_quiet(effect))
     }
 
@@ -513,13 +500,14 @@ impl Driver {
     fn pending_names(&self) -> String {
         let found = self.run.handouts(Part::Main);
         let steps = found.steps.iter().map(|step| match step {
-            Handout::Action(action) => action.node.as_str(),
-            Handout::Tasks(tasks) => &tasks.node.id,
+            Handout::Action(action) => self.run.step_name(action),
+            Handout::Tasks(tasks) => self.run.tasks_name(tasks),
         });
-        let tasks = found.under_way.iter().map(|tasks| &*tasks.node.id);
-        let mut names: Vec<&str> = steps.chain(tasks).take(NAMES + 1).collect();
+        let tasks = found.under_way.iter();
+        let tasks = tasks.map(|tasks| self.run.tasks_name(tasks));
+        let mut names: Vec<String> = steps.chain(tasks).take(NAMES + 1).collect();
         if names.len() > NAMES {
-            names[NAMES] = "…";
+            names[NAMES] = "…".to_owned();
         }
         names.join(", ")
     }
@@ -583,6 +571,9 @@ impl Driver {
             }
             self.last = event.seq;
             self.last_at = event.event.at;
+            if let Some(action) = event.event.what.ends() {
+                self.give_up(action);
+            }
             for effect in event.apply(&mut self.run, None)? {
                 act(self, effect);
             }
@@ -677,14 +668,15 @@ impl Driver {
                 kept: None,
             };
         };
-        let pending = self
-            .run
-            .pending()
-            .into_iter()
-            .filter_map(|effect| match effect {
-                Effect::Act(action) => Some(action),
-                _ => None,
-            });
+        let pending = self.run.pending().into_iter();
+        let pending = pending.filter_map(|effect| match effect {
+            Effect::Act(action) => Some(Pending {
+                run: self.id,
+                step: self.run.step_name(&action),
+                action,
+            }),
+            _ => None,
+        });
         let failed = data.error.as_ref().map(|error| error.kind);
         let final_state = match (graph.form, data.status, failed) {
             (_, Status::Failed, Some(FailureKind::Arguments)) => {

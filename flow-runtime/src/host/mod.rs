@@ -26,6 +26,7 @@ use flow_model::graph::{Graph, PromptKind};
 
 pub use agent::Agents;
 pub use background::Driven;
+pub use called::Pending;
 pub use execution_log::LogPage;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use memory::Memory;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Boxed;
+use super::called::Pending;
 use super::local::{Error, Host, Report};
 use super::traces::Traces;
 use crate::expression;
@@ -509,7 +510,14 @@ impl Report {
             state: secret::mask_value(&self.state),
             variables: secret::mask_value(&self.variables),
             error: self.error.as_ref().map(masked_failure),
-            pending: self.pending.iter().map(masked_action).collect(),
+            pending: self
+                .pending
+                .into_iter()
+                .map(|awaited| Pending {
+                    action: masked_action(&awaited.action),
+                    ..awaited
+                })
+                .collect(),
             ..self
         }
     }

@@ -1,6 +1,6 @@
 //! Everything a run remembers. It can be written down and read back; the rest is derived.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use flow_model::graph::Graph;
@@ -11,6 +11,7 @@ use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
+use super::past::PastTasks;
 use super::state::Store;
 use crate::value::Value;
 
@@ -81,9 +82,9 @@ pub struct Data {
     /// Where somebody last wanted to be able to come back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// Tasks that failed in fan-outs that are over, so that their sub-agents can be told.
+    /// How the tasks of fan-outs that are over ended, by the number of the fan-out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub failed_tasks: BTreeMap<ActionId, BTreeSet<usize>>,
+    pub past_tasks: BTreeMap<ActionId, PastTasks>,
 }
 
 impl Data {
@@ -171,7 +172,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         counting_since: None,
         resting: false,
         checkpoint: None,
-        failed_tasks: BTreeMap::new(),
+        past_tasks: BTreeMap::new(),
         start: start.clone(),
     }
 }

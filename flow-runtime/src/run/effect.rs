@@ -247,12 +247,7 @@ impl Deed {
     #[must_use]
     pub const fn answered_by(&self) -> Option<&'static str> {
         match self {
-            Deed::Prompt { kind, .. } => Some(match kind {
-                PromptKind::Info => "acknowledged",
-                PromptKind::Confirm => "confirmed",
-                PromptKind::Text => "input",
-                PromptKind::Choice => "selected",
-            }),
+            Deed::Prompt { kind, .. } => Some(kind.answer()),
             Deed::Judge { .. } => Some("choice"),
             Deed::Delegate { .. } => Some("response"),
             Deed::DelegateItem { .. }

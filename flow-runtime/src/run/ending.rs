@@ -232,6 +232,7 @@ impl<'r> Machine<'r> {
 
     /// Nothing that is under way is wanted any more.
     pub(super) fn stop_all(&mut self) {
+        self.remember_all_tasks();
         let waiting: Vec<ActionId> = std::mem::take(&mut self.data.waiting).into_keys().collect();
         for action in waiting {
             self.effects.push(Effect::Stop(action));

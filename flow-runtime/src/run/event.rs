@@ -110,6 +110,30 @@ pub enum Happening {
     Resumed(Allowance),
 }
 
+impl Happening {
+    /// The action or timer that is over with it.
+    #[must_use]
+    pub const fn ends(&self) -> Option<ActionId> {
+        match self {
+            Happening::Completed { action, .. }
+            | Happening::Failed { action, .. }
+            | Happening::TimedOut { action, .. }
+            | Happening::Declined { action, .. } => Some(*action),
+            Happening::Woke { timer } => Some(*timer),
+            Happening::Started(_)
+            | Happening::Updated { .. }
+            | Happening::Continued
+            | Happening::Rested
+            | Happening::Checkpointed { .. }
+            | Happening::Taken { .. }
+            | Happening::Late { .. }
+            | Happening::GivenUp { .. }
+            | Happening::Cancelled { .. }
+            | Happening::Resumed(_) => None,
+        }
+    }
+}
+
 /// What a run that tries again may do, where that is more than it might before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allowance {
@@ -206,6 +230,8 @@ pub enum FailureKind {
     Validation,
     /// A limit was reached.
     Limit,
+    /// The run has taken longer than it may.
+    TimeLimit,
     /// No transition held.
     NoTransition,
     /// A person declined.
@@ -228,11 +254,15 @@ impl Failure {
         }
     }
 
-    /// The same, in a step.
+    /// The same, in a step, which the message names from then on, unless it is somebody else's.
     #[must_use]
     pub fn at(mut self, step: &str) -> Self {
         if self.step.is_none() {
             self.step = Some(step.to_owned());
+            let is_ours = self.kind != FailureKind::Action;
+            if is_ours && !self.message.contains(&format!("`{step}`")) {
+                self.message = format!("`{step}`: {}", self.message);
+            }
         }
         self
     }

@@ -52,6 +52,22 @@ impl Deed {
     }
 }
 
+impl Deed {
+    /// Whether a person is asked; whoever answers first is heard.
+    #[must_use]
+    pub const fn asks_person(&self) -> bool {
+        match self {
+            Deed::Prompt { .. } | Deed::Judge { .. } => true,
+            Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
+        }
+    }
+}
+
 /// The part of a run that one agent works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
@@ -127,11 +143,8 @@ pub enum NamedTask<'a> {
     Task(Part, TaskState<'a>),
     /// A task, by this name, of the workflow that this action calls.
     Called(&'a Action, &'a str),
-    /// A task of a fan-out that is over.
-    Past {
-        /// Whether it failed.
-        failed: bool,
-    },
+    /// A task of a fan-out that is over, as far as that is remembered.
+    Past(Option<TaskState<'a>>),
     /// Nothing.
     Nobody,
 }
@@ -469,7 +482,7 @@ impl Run {
                         None => past |= !matches!(state, TaskState::Open { .. } | TaskState::Begun),
                     }
                 }
-                NamedTask::Past { .. } => past = true,
+                NamedTask::Past(_) => past = true,
                 NamedTask::Called(..) | NamedTask::Nobody => {}
             }
             match self.named(before) {
@@ -533,10 +546,8 @@ impl Run {
                 }
                 Named::Past => {
                     let number = number_of(before).or_else(|| first_in(data, ROOT, before));
-                    let failed = number
-                        .and_then(|number| data.failed_tasks.get(&number))
-                        .is_some_and(|failed| failed.contains(&item));
-                    return NamedTask::Past { failed };
+                    let past = number.and_then(|number| data.past_tasks.get(&number));
+                    return NamedTask::Past(past.map(|past| past.state(item)));
                 }
                 Named::Called(action, rest) => {
                     // The rest of the whole name, with the item.

@@ -1,5 +1,7 @@
 //! One event at a time: frames advance from node to node until all of them wait.
 
+use std::collections::VecDeque;
+
 use flow_model::graph::{
     Body, Expression, Form, Graph, Jump, Kind, Node, Outcome, Target, Template,
 };
@@ -8,7 +10,7 @@ use super::computed::Dependents;
 use super::data::Data;
 use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
-use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
+use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
 use super::pattern::Patterns;
 use super::table::Tables;
@@ -34,6 +36,9 @@ pub(super) struct Machine<'r> {
     pub(super) at: u64,
     /// Nodes executed because of this event.
     pub(super) stretch: u64,
+    /// Children that have ended, and that their fan-outs have not heard of. Tasks may nest: an end
+    /// that leads to the next one must not be told from inside the first.
+    pub(super) ended: VecDeque<(Parent, Result<Value, Failure>)>,
 }
 
 /// Where a frame goes after a node.
@@ -86,6 +91,10 @@ impl<'r> Machine<'r> {
     /// Lets every frame that can go on do so.
     pub(super) fn pump(&mut self) {
         while self.data.status == Status::Running {
+            if let Some((parent, ended)) = self.ended.pop_front() {
+                self.gathered(parent, ended);
+                continue;
+            }
             if self.stretch >= STRETCH && !self.data.ready.is_empty() {
                 self.effects.push(Effect::Yield);
                 return;
@@ -287,9 +296,7 @@ impl<'r> Machine<'r> {
                     Some(value) => self.render(id, node, value, Extras::default())?,
                     None => Value::Null,
                 };
-                self.left(id, node, Ending::Success, Target::Complete);
-                self.complete(id, Some(value));
-                Ok(Next::Over)
+                self.settle_success(id, index, value)
             }
             Kind::SetState => self.settle_success(id, index, Value::Null),
             Kind::FanOut(fan) => self.fan_out(id, index, node, fan),

@@ -18,8 +18,10 @@ mod fan;
 pub mod frame;
 mod handout;
 mod machine;
+mod meaning;
 mod observe;
 mod origin;
+mod past;
 mod pattern;
 mod program;
 mod refusal;
@@ -33,8 +35,10 @@ mod track;
 mod view;
 mod visit;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
@@ -47,6 +51,7 @@ pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::Machine;
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
+pub use past::PastTasks;
 pub use program::Program;
 pub use refusal::Refusal;
 pub use view::{Evaluator, Field, View};
@@ -297,6 +302,7 @@ impl Run {
             },
             at: event.at,
             stretch: 0,
+            ended: VecDeque::new(),
         };
         machine.event(&event.what);
         machine.pump();

@@ -211,9 +211,12 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
         let id = step_id(&turn);
         assert!(!seen.contains(&id), "{id} again");
         turn = server.submit(run, &id, json!(command[5..])).await;
-        // What was submitted before changes nothing.
+        // What was submitted before changes nothing, and whoever means the round at hand is told.
         for old in &seen {
-            assert_eq!(server.submit(run, old, json!("late")).await, turn);
+            let mut again = server.submit(run, old, json!("late")).await;
+            let note = again.note.take();
+            assert_eq!(again, turn);
+            assert_eq!(note.is_some(), turn.step.is_some(), "{note:?}");
         }
         seen.push(id);
     }

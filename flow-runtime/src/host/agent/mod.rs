@@ -163,6 +163,8 @@ pub struct Turn {
     pub output: Value,
     /// Why it failed.
     pub error: Option<Failure>,
+    /// What whoever asked should know beside: that a result was not taken because there was one.
+    pub note: Option<String>,
 }
 
 /// How a run, or a task of it, stands for whoever goes on with it.
@@ -210,6 +212,7 @@ impl Turn {
             wakes: None,
             output: Value::Null,
             error: None,
+            note: None,
         }
     }
 
@@ -493,6 +496,41 @@ impl Agents {
         page: TaskPage,
         patience: Patience,
     ) -> Result<Turn, AgentError> {
+        let turn = self.attend(run, task, page, patience).await?;
+        if patience.drives && turn.status.is_over() {
+            self.lead_on(run, false)?;
+        }
+        Ok(turn)
+    }
+
+    /// Lets the run that called this one, and those above it, go on from what came of it, without
+    /// anybody waiting for that. Where a run that this one has called was answered, this one too.
+    fn lead_on(&self, run: RunId, below: bool) -> Result<(), AgentError> {
+        let outermost = self.host().outermost(run)?;
+        if outermost == run && !below {
+            return Ok(());
+        }
+        let agents = self.clone();
+        tokio::spawn(async move {
+            let page = TaskPage {
+                from: 0,
+                most: Some(0),
+            };
+            // What keeps it from going on is told to whoever asks for the run next.
+            let _ = agents
+                .attend(outermost, None, page, Patience::of(LONGEST))
+                .await;
+        });
+        Ok(())
+    }
+
+    async fn attend(
+        &self,
+        run: RunId,
+        task: Option<&str>,
+        page: TaskPage,
+        patience: Patience,
+    ) -> Result<Turn, AgentError> {
         let began = Instant::now();
         loop {
             let left = patience.longest.saturating_sub(began.elapsed());
@@ -521,7 +559,7 @@ impl Agents {
                 longest: left,
                 ..patience
             };
-            let turn = Box::pin(self.next(called.run, rest, page, patience)).await?;
+            let turn = Box::pin(self.attend(called.run, rest, page, patience)).await?;
             if !turn.status.is_over() || rest.is_some() {
                 return Ok(turn.seen_from(run, &called.name));
             }
@@ -560,7 +598,8 @@ impl Agents {
     }
 
     /// Takes what came of a step, and gives what is next for whoever did it. Without a name it is
-    /// the first step of the run that waits. The same step again changes nothing.
+    /// the first step of the run that waits. The same step again changes nothing; where it
+    /// waits for another result a note says so.
     ///
     /// # Errors
     ///
@@ -574,28 +613,57 @@ impl Agents {
         page: TaskPage,
         patience: Patience,
     ) -> Result<Turn, AgentError> {
-        let task = self.take(run, step, submission).await?;
-        self.next(run, task.as_deref(), page, patience).await
+        let taken = self.take(run, step, submission).await?;
+        if taken.below {
+            self.lead_on(run, true)?;
+        }
+        let task = taken.task.as_deref();
+        let mut turn = self.next(run, task, page, patience).await?;
+        // Whoever submits again what is over is answered as before; who submits a step of before
+        // for the one that waits is told.
+        if let (true, Some(step), Some(waits)) = (taken.repeated, step, &turn.step)
+            && unnumbered(step) == unnumbered(&waits.id)
+        {
+            turn.note = Some(format!(
+                "`{step}` had its result before and this one was not used; `{}` waits for a result",
+                waits.id
+            ));
+        }
+        Ok(turn)
     }
 
-    /// Takes what came of a step; gives the task it belongs to.
+    /// Takes what came of a step.
     async fn take(
         &self,
         run: RunId,
         step: Option<&str>,
         submission: Submission,
-    ) -> Result<Option<String>, AgentError> {
+    ) -> Result<Taken, AgentError> {
         let request = |reply| Request::Submit {
             step: step.map(str::to_owned),
             submission: submission.clone(),
             reply,
         };
         match self.ask(run, request).await?? {
-            Submitted::Taken(task) => Ok(task),
+            Submitted::Taken(task) => Ok(Taken {
+                task,
+                repeated: false,
+                below: false,
+            }),
+            Submitted::Repeated(task) => Ok(Taken {
+                task,
+                repeated: true,
+                below: false,
+            }),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
-                let task = Box::pin(self.take(called.run, rest, submission)).await?;
-                Ok(task.map(|task| format!("{}/{task}", called.name)))
+                let taken = Box::pin(self.take(called.run, rest, submission)).await?;
+                let task = taken.task.map(|task| format!("{}/{task}", called.name));
+                Ok(Taken {
+                    task,
+                    below: true,
+                    ..taken
+                })
             }
         }
     }
@@ -703,7 +771,8 @@ impl Agents {
                 self.host().record(run, cancelled).await?;
                 Ok(())
             }
-        }
+        }?;
+        self.lead_on(run, false)
     }
 
     /// Whether an agent drives a run.
@@ -770,6 +839,26 @@ impl Agents {
     }
 }
 
+/// The name of a step without the number that tells it from the same step before.
+fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once('~') {
+        Some((before, number)) if number.parse::<u64>().is_ok() => before,
+        _ => name,
+    }
+}
+
+/// A result that a desk has heard.
+struct Taken {
+    /// The task that its step belongs to.
+    task: Option<String>,
+    /// Whether the step had its result before.
+    repeated: bool,
+    /// Whether the step is of a run that was called.
+    below: bool,
+}
+
+/// How long a run is followed that nobody waits for: as long as it goes on by itself.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
 /// How often a run is opened for one request.
 const TRIES: usize = 8;
 /// What a desk may take beyond the time that was asked for before it is asked without patience.
