@@ -18,6 +18,7 @@ use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use super::agent::{run_of, workflow};
+use super::definition::Definition;
 use super::standing::{self, now};
 use super::tool::{Call, Offer, Refused};
 use super::{Server, explain};
@@ -245,5 +246,9 @@ async fn explain_workflow(
             Refused(format!("`inputs`: {}", faults.join("\n")))
         })?,
     };
-    Ok(explain::explained(&graph, &inputs))
+    let find = |name: &str| match Definition::named(&server, name) {
+        Ok(Definition::Ready(graph)) => Some(*graph),
+        Ok(Definition::Unknown(_) | Definition::Invalid { .. }) | Err(_) => None,
+    };
+    Ok(explain::explained(&graph, &inputs, find))
 }
