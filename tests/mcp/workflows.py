@@ -963,6 +963,31 @@ async def the_prompt_that_drives_workflows_is_offered_with_the_tools_it_names(pl
             assert ("workflow" in prompts) == offered, (arguments, prompts)
 
 
+async def a_tool_that_only_the_client_has_is_the_clients_to_call(place):
+    place.workflow(
+        "pr",
+        """\
+name: pr
+steps:
+  - {id: get, type: mcp_call, tool: forge.get_pr, parameters: {number: 7}, output_to: pr}
+outputs:
+  title: "{{ state.pr.title }}"
+""",
+    )
+
+    async def case(client):
+        for tool, arguments in [("flow", {"flow_name": "pr"}), ("run_workflow", {"workflow_name": "pr"})]:
+            waits = await call(client, tool, arguments)
+            expect(waits, status="waiting", error=None)
+            pending = waits["pending"]
+            expect(pending, type="mcp_call", tool="forge.get_pr", parameters={"number": 7})
+            answer = {"workflow_id": waits["workflow_id"], "step_id": pending["step_id"], "result": {"title": "Mend it"}}
+            turn = await call(client, "submit_step_result", answer)
+            expect(turn, status="completed", output={"title": "Mend it"})
+
+    await place.every_way(case)
+
+
 async def null_is_a_value_to_remember(place):
     async with place.connect() as client:
         expect(await call(client, "save_to_memory", {"key": "nothing", "value": None}), success=True)

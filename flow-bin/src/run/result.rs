@@ -134,7 +134,13 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
             pending["task"] = json!(task);
             pending["inputs"] = inputs.to_json();
         }
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {}
+        Deed::Tool {
+            tool, parameters, ..
+        } => {
+            pending["tool"] = json!(tool);
+            pending["parameters"] = parameters.to_json();
+        }
+        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => {}
     }
     pending
 }

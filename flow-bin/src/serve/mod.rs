@@ -108,6 +108,8 @@ impl Server {
         let mut options = engine::options(journal, library.clone(), &terminals, &servers)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
+        // Whoever calls has servers of their own.
+        options.agent_has_tools = true;
         let host = Host::new(options);
         Ok(Arc::new(Server {
             agents: Agents::new(host.clone()),

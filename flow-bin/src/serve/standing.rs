@@ -53,9 +53,9 @@ pub(super) fn is_asked(action: &Action) -> bool {
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
-            false
-        }
+        // It waits only where nobody here has the tool.
+        Deed::Tool { builtin, .. } => !builtin,
+        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
     }
 }
 

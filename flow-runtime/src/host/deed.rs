@@ -16,6 +16,18 @@ use crate::secret;
 use crate::value::Value;
 
 impl Host {
+    /// Whether an action is a call of a tool that only the agent elsewhere may have. One with secrets
+    /// is not: nobody but the host learns those.
+    pub(super) fn is_for_caller(&self, what: &Deed) -> bool {
+        let options = &self.inner.options;
+        match what {
+            Deed::Tool { tool, .. } => {
+                options.agent_has_tools && what.is_for_agent() && !options.tools.has(tool)
+            }
+            _ => false,
+        }
+    }
+
     /// Does an action. `None` when nobody here can answer it.
     pub(super) async fn perform(
         &self,
@@ -24,6 +36,9 @@ impl Host {
         directory: &Path,
         agent_driven: bool,
     ) -> Option<Happening> {
+        if self.is_for_caller(&action.what) {
+            return None;
+        }
         let timed_out = || Happening::TimedOut {
             action: action.id,
             result: Value::Null,

@@ -132,6 +132,9 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// Whether an agent that is not here may call what `tools` has not: such a step waits for it
+    /// instead of failing.
+    pub agent_has_tools: bool,
     /// How long one expression may take. Counted work bounds it before, except on a machine that
     /// is very slow.
     pub expression_time: Duration,
@@ -155,6 +158,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            agent_has_tools: false,
             expression_time: Duration::from_secs(5),
             evaluator,
         }

@@ -695,10 +695,8 @@ impl Desk {
                 | Deed::Judge { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. } => true,
-                Deed::Shell { .. }
-                | Deed::Tool { .. }
-                | Deed::Call { .. }
-                | Deed::Environment { .. } => false,
+                Deed::Tool { .. } => self.driver.host.is_for_caller(&action.what),
+                Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
             }
     }
 
