@@ -447,7 +447,7 @@ impl Engine {
 /// itself step by step until no stack holds it.
 fn shallow(value: &Value, levels: usize) -> Result<(), EvalError> {
     match (value, levels.checked_sub(1)) {
-        (Value::List(_) | Value::Map(_), None) => Err(EvalError::limit(Limit::Size)),
+        (Value::List(_) | Value::Map(_), None) => Err(EvalError::too_deep()),
         (Value::List(list), Some(levels)) => {
             list.0.iter().try_for_each(|item| shallow(item, levels))
         }

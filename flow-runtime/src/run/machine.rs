@@ -203,12 +203,14 @@ impl<'r> Machine<'r> {
                 .max_steps
                 .unwrap_or(self.graph.limits.max_steps);
             if self.data.steps >= limit {
-                let noun = match self.graph.form {
-                    Form::States => "states",
-                    Form::Steps => "steps",
+                let done = match (self.graph.form, limit) {
+                    (Form::States, 1) => "1 state has".to_owned(),
+                    (Form::States, _) => format!("{limit} states have"),
+                    (Form::Steps, 1) => "1 step has".to_owned(),
+                    (Form::Steps, _) => format!("{limit} steps have"),
                 };
                 let message = format!(
-                    "{limit} {noun} have been executed and the run is not over; resume it with a higher `max_steps` if it is meant to go on, or raise `limits.max_steps`"
+                    "{done} been executed and the run is not over; resume it with a higher `max_steps` if it is meant to go on, or raise `limits.max_steps`"
                 );
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);
