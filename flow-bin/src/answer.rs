@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use flow_model::graph::PromptKind;
-use flow_runtime::host;
+use flow_runtime::host::{self, Pending};
 use flow_runtime::journal::{self, RunId, Status};
-use flow_runtime::run::{Action, Allowance, Deed, Happening};
+use flow_runtime::run::{Allowance, Deed, Happening};
 use flow_runtime::value::Value;
 
 use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
@@ -15,7 +15,12 @@ use crate::run::{self, Screen, finish, label};
 use crate::target;
 
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(
+        target::library()?,
+        Some(&arguments.run),
+        &arguments.driving,
+        output,
+    )?;
     let run = engine.resolve(&arguments.run)?;
     let allowance = Allowance {
         max_steps: arguments.max_steps,
@@ -40,9 +45,18 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(target::library()?, &arguments.driving, output)?;
+    let (mut engine, screen) = run::engine(
+        target::library()?,
+        Some(&arguments.run),
+        &arguments.driving,
+        output,
+    )?;
     let run = engine.resolve(&arguments.run)?;
-    let (asking, action) = asked(&engine, run, arguments.step.as_deref())?;
+    let Pending {
+        run: asking,
+        action,
+        ..
+    } = asked(&engine, run, arguments.step.as_deref())?;
     let happening = match &arguments.answer {
         Some(text) => Happening::Completed {
             action: action.id,
@@ -60,7 +74,7 @@ pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result<Exit> {
-    let Some(mut engine) = Engine::reading()? else {
+    let Some(mut engine) = Engine::reading(Some(&arguments.run))? else {
         return Err(Usage::new(format!("there is no run `{}`", arguments.run)).into());
     };
     let run = engine.resolve(&arguments.run)?;
@@ -126,10 +140,10 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
 }
 
 /// The question that is meant, of those that a run and the runs it called ask.
-fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Action)> {
+fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
     let report = engine.host.report(run)?;
     let mut pending = engine.host.pending(&report)?;
-    pending.retain(|(_, action)| match &action.what {
+    pending.retain(|awaited| match &awaited.action.what {
         Deed::Prompt { .. }
         | Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
@@ -140,7 +154,7 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Acti
     });
     let steps: Vec<String> = pending
         .iter()
-        .map(|(_, action)| format!("`{}`", action.node))
+        .map(|awaited| format!("`{}`", awaited.step))
         .collect();
     let steps = steps.join(", ");
     if pending.is_empty() {
@@ -150,16 +164,21 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<(RunId, Acti
             .into());
     }
     if let Some(step) = step {
-        pending.retain(|(_, action)| action.node == step);
+        // A step by its name, or by the bare id that it has in its workflow.
+        if pending.iter().any(|awaited| awaited.step == step) {
+            pending.retain(|awaited| awaited.step == step);
+        } else {
+            pending.retain(|awaited| awaited.action.node == step);
+        }
         if pending.is_empty() {
             let usage = Usage::new(format!("the step `{step}` does not ask anything"));
             return Err(usage.help(format!("those that do: {steps}")).into());
         }
-    } else if pending.len() > 1 {
+    }
+    if pending.len() > 1 {
         let usage = Usage::new(format!("several steps ask something: {steps}"));
         return Err(usage.help("say which with --step ID").into());
     }
-    // Of several children at the same step, the first to ask is answered first.
     Ok(pending.swap_remove(0))
 }
 

@@ -258,6 +258,10 @@ pub(crate) struct RunsArguments {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+
+    /// Those of your own journal, which began outside of projects or before there was one here
+    #[arg(long)]
+    pub(crate) outside: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -329,6 +333,10 @@ pub(crate) struct BriefArguments {
     /// How the list is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ListFormat,
+
+    /// Lists their arguments and files as well
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// What `flow init` is asked.

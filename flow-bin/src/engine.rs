@@ -14,9 +14,9 @@ use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
     Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
 };
-use flow_runtime::journal::{self, Journal, Listing, RunId};
+use flow_runtime::journal::{self, Journal, Listing, RunId, Status};
 use flow_runtime::library::{Definition, Library, Place, Saved};
-use flow_runtime::run::{Evaluator, Expressions};
+use flow_runtime::run::{Evaluator, Event, Expressions, Happening};
 use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -27,14 +27,57 @@ use crate::target;
 
 /// What the journal's file is called.
 const JOURNAL: &str = "journal.db";
+/// So many runs that are not over are looked at, newest first.
+const MOST_OPEN: usize = 1000;
+/// What names the newest run.
+const LATEST: &str = "latest";
 /// What a workflow given as a definition is called when it has no name.
 const INLINE: &str = "inline";
 
-/// Where runs are recorded: in the project, else in the user's data directory.
+/// Where runs are recorded: in the project, else in the user's data directory. A project that has no
+/// journal yet goes on with the user's while that has runs from here that are not over: they began
+/// before there was a project.
 pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
-    if let Some(project) = library.project() {
-        return Ok(project.root().join(".flow").join(JOURNAL));
+    let Some(project) = library.project() else {
+        return user_journal();
+    };
+    let own = project.root().join(".flow").join(JOURNAL);
+    let outside = || journal_outside(library).filter(|path| has_open_runs(path, project.root()));
+    match own.exists() {
+        true => Ok(own),
+        false => Ok(outside().unwrap_or(own)),
     }
+}
+
+/// Whether a journal has runs that are not over and began in a directory or below it.
+fn has_open_runs(path: &Path, directory: &Path) -> bool {
+    let directory = directory.canonicalize();
+    let (Ok(journal), Ok(directory)) = (Journal::open(path), directory) else {
+        return false;
+    };
+    let began_here = |run: RunId| {
+        let first = journal.events(run, 1..=1, 1).ok()?;
+        let event: Event = serde_json::from_slice(&first.first()?.body).ok()?;
+        match event.what {
+            Happening::Started(start) => Path::new(&start.directory?).canonicalize().ok(),
+            _ => None,
+        }
+    };
+    let is_here = |run: RunId| began_here(run).is_some_and(|begun| begun.starts_with(&directory));
+    journal
+        .list(&open_runs(), MOST_OPEN)
+        .is_ok_and(|open| open.runs.iter().any(|run| is_here(run.id)))
+}
+
+/// Runs that nobody called and that are not over.
+pub(crate) fn open_runs() -> Listing {
+    let open = [Status::Running, Status::Waiting, Status::Sleeping];
+    open.into_iter()
+        .fold(Listing::new().top_level(), Listing::status)
+}
+
+/// Where runs outside of projects are recorded.
+fn user_journal() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     let directory = if let Some(directory) = variable("FLOW_DATA_DIR") {
         PathBuf::from(directory)
@@ -47,6 +90,23 @@ pub(crate) fn journal_path(library: &Library) -> Result<PathBuf> {
         return Err(usage.help("set FLOW_DATA_DIR").into());
     };
     Ok(directory.join(JOURNAL))
+}
+
+/// The user's journal, where a project has one of its own: what ran here before there was a project
+/// is still there.
+pub(crate) fn journal_outside(library: &Library) -> Option<PathBuf> {
+    library.project()?;
+    user_journal().ok().filter(|path| path.exists())
+}
+
+/// Where a run is recorded that a person means. What only the user's journal knows is found there.
+fn journal_of(library: &Library, asked: &str) -> Result<PathBuf> {
+    let own = journal_path(library)?;
+    let holds = |path: &Path| {
+        path.exists() && Journal::open(path).is_ok_and(|journal| journal.resolve(asked).is_ok())
+    };
+    let outside = journal_outside(library).filter(|_| asked != LATEST && !holds(&own));
+    Ok(outside.filter(|path| holds(path)).unwrap_or(own))
 }
 
 /// What every host of this program is made of, on the command line and in the server.
@@ -98,13 +158,27 @@ impl Interrupts {
 }
 
 impl Engine {
-    /// An engine that drives runs.
+    /// An engine that drives runs, over the journal of the one that is meant, if one is.
     pub(crate) fn new(
+        library: Library,
+        asked: Option<&str>,
+        people: Arc<dyn People>,
+        watch: Arc<dyn Watch>,
+    ) -> Result<Self> {
+        let path = match asked {
+            Some(asked) => journal_of(&library, asked)?,
+            None => journal_path(&library)?,
+        };
+        Engine::over(&path, library, people, watch)
+    }
+
+    fn over(
+        journal: &Path,
         library: Library,
         people: Arc<dyn People>,
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
-        let journal = Journal::open(journal_path(&library)?)?;
+        let journal = Journal::open(journal)?;
         let terminals = Terminals::new(terminal::Options::default())?;
         // Nobody else is asked for tools, so that what is missing is told with what there is.
         let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
@@ -129,15 +203,34 @@ impl Engine {
         })
     }
 
-    /// The journal, with a host that only looks at runs; `None` before the first run.
-    pub(crate) fn reading() -> Result<Option<Self>> {
+    /// The journal of the run that is meant, or the one here, with a host that only looks at runs;
+    /// `None` before the first run.
+    pub(crate) fn reading(asked: Option<&str>) -> Result<Option<Self>> {
         let library = target::library()?;
-        if !journal_path(&library)?.exists() {
+        let path = match asked {
+            Some(asked) => journal_of(&library, asked)?,
+            None => journal_path(&library)?,
+        };
+        Engine::looking(&path, library)
+    }
+
+    /// The same of the user's journal, from within a project.
+    pub(crate) fn outside() -> Result<Option<Self>> {
+        let library = target::library()?;
+        let here = journal_path(&library)?;
+        match journal_outside(&library).filter(|path| *path != here) {
+            Some(path) => Engine::looking(&path, library),
+            None => Ok(None),
+        }
+    }
+
+    fn looking(path: &Path, library: Library) -> Result<Option<Self>> {
+        if !path.exists() {
             return Ok(None);
         }
         let nobody = Arc::new(flow_runtime::host::Nobody);
         let unwatched = Arc::new(flow_runtime::host::NoWatch);
-        Engine::new(library, nobody, unwatched).map(Some)
+        Engine::over(path, library, nobody, unwatched).map(Some)
     }
 
     /// Opens a terminal session for a run to work in.
@@ -224,7 +317,7 @@ impl Engine {
 
     /// The run that a person means: an id, its beginning, or `latest`.
     pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
-        if asked == "latest" {
+        if asked == LATEST {
             let newest = self.host.journal().list(&Listing::new().top_level(), 1)?;
             let newest = newest.runs.first().map(|run| run.id);
             return newest.ok_or_else(|| Usage::new("there is no run yet").into());

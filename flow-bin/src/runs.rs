@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
+use flow_runtime::host::Visit;
 use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
 use flow_runtime::run::{Effect, Ending, time};
 use flow_runtime::secret;
@@ -12,7 +13,7 @@ use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
-use crate::engine::Engine;
+use crate::engine::{Engine, open_runs};
 use crate::exit::{Exit, Usage};
 use crate::output::{Cell, Look, Output, Paint, plain, table};
 use crate::run::{elapsed, pending_json};
@@ -21,7 +22,11 @@ use crate::run::{elapsed, pending_json};
 const PIECES: usize = 256;
 
 pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exit> {
-    let runs = match Engine::reading()? {
+    let engine = match arguments.outside {
+        true => Engine::outside()?,
+        false => Engine::reading(None)?,
+    };
+    let runs = match engine {
         None => Vec::new(),
         Some(engine) => {
             let mut listing = Listing::new();
@@ -55,7 +60,9 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
                 heading(""),
             ]];
             rows.extend(runs.iter().map(|run| {
+                let wakes = run.wake_at.map(|at| format!("until {}", time::iso(at)));
                 let note = run.error.as_deref().or(run.pending.as_deref());
+                let note = note.or(wakes.as_deref());
                 vec![
                     Cell::new(&run.id.to_string(), Paint::bold),
                     Cell::new(&run.workflow, plain),
@@ -68,15 +75,36 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
             output.print(text)?;
         }
     }
+    if !arguments.outside {
+        tell_outside(output)?;
+    }
     Ok(Exit::Done)
+}
+
+/// Runs that began before there was a project here, or elsewhere outside of one, and are not over.
+fn tell_outside(output: &mut Output) -> Result<()> {
+    let Some(engine) = Engine::outside()? else {
+        return Ok(());
+    };
+    if !engine.host.journal().list(&open_runs(), 1)?.runs.is_empty() {
+        output.help(
+            "there are runs from outside of projects that are not over: `flow runs --outside`",
+        );
+    }
+    Ok(())
 }
 
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
 fn alive(journal: &Journal, run: &mut RunRecord) {
-    if run.status == Status::Running && !journal.is_held(run.id) {
-        run.status = Status::Waiting;
-        run.pending = Some("interrupted; `flow resume` goes on".to_owned());
+    let (status, reason) = match run.status {
+        Status::Running => (Status::Waiting, "interrupted"),
+        Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
+        Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return,
+    };
+    if !journal.is_held(run.id) {
+        run.status = status;
+        run.pending = Some(format!("{reason}; `flow resume` goes on"));
     }
 }
 
@@ -99,13 +127,14 @@ fn record(run: &RunRecord) -> Value {
         "updated_at": time::iso(run.updated_at),
         "parent": run.parent.map(|parent| parent.to_string()),
         "pending": run.pending,
+        "wake_at": run.wake_at.map(time::iso),
         "error": run.error,
     })
 }
 
 /// The journal and the run that a person means.
 fn find(asked: &str) -> Result<(Engine, RunId)> {
-    let Some(engine) = Engine::reading()? else {
+    let Some(engine) = Engine::reading(Some(asked))? else {
         let usage = Usage::new(format!(
             "there is no run `{asked}`: nothing has been run here"
         ));
@@ -115,53 +144,11 @@ fn find(asked: &str) -> Result<(Engine, RunId)> {
     Ok((engine, run))
 }
 
-/// A step of a run as its events tell it.
-struct Step {
-    id: String,
-    frame: u32,
-    began: u64,
-    ended: Option<u64>,
-    outcome: Option<Ending>,
-}
-
-fn steps(history: &[(u64, Effect)]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for (at, effect) in history {
-        match effect {
-            Effect::Entered(place) => steps.push(Step {
-                id: place.node.clone(),
-                frame: place.frame,
-                began: *at,
-                ended: None,
-                outcome: None,
-            }),
-            Effect::Left { place, outcome, .. } => {
-                let open = steps.iter_mut().rev().find(|step| {
-                    step.ended.is_none() && step.id == place.node && step.frame == place.frame
-                });
-                if let Some(step) = open {
-                    step.ended = Some(*at);
-                    step.outcome = Some(outcome.clone());
-                }
-            }
-            Effect::Act(_)
-            | Effect::Sleep { .. }
-            | Effect::Stop(_)
-            | Effect::Yield
-            | Effect::Finish(_) => {}
-        }
-    }
-    steps
-}
-
-/// The word for how a step ended, and why.
-fn outcome(step: &Step) -> (&'static str, Option<&str>) {
-    match &step.outcome {
+/// The word for how a visit ended, and why.
+fn outcome(visit: &Visit) -> (&'static str, Option<&str>) {
+    match &visit.ending {
         None => ("under_way", None),
-        Some(Ending::Success) => ("success", None),
-        Some(Ending::Failure(reason)) => ("failure", Some(reason)),
-        Some(Ending::Timeout) => ("timeout", None),
-        Some(Ending::Skipped) => ("skipped", None),
+        Some(ending) => (ending.word(), ending.error()),
     }
 }
 
@@ -172,7 +159,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     alive(journal, &mut known);
     let report = engine.host.report(run)?;
     let pending = engine.host.pending(&report)?;
-    let steps = steps(&engine.host.history(run)?);
+    let steps = engine.host.visits(run)?;
     let inputs = inputs(&engine, &known)?;
     let called = engine.host.called(run)?;
     let error = report.error.as_ref();
@@ -185,17 +172,17 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         shown["output"] = report.output.to_json();
         shown["state"] = report.state.to_json();
         shown["error"] = json!(error.map(|error| &error.message));
-        shown["pending"] = pending.iter().map(pending_json).collect();
+        shown["pending"] = pending.iter().map(|it| pending_json(run, it)).collect();
         shown["children"] = called.iter().map(|run| json!(run.id.to_string())).collect();
         shown["steps"] = steps
             .iter()
             .map(|step| {
                 let (word, reason) = outcome(step);
                 json!({
-                    "step": step.id,
+                    "step": step.step,
                     "frame": step.frame,
-                    "started_at": time::iso(step.began),
-                    "ended_at": step.ended.map(time::iso),
+                    "started_at": time::iso(step.started_at),
+                    "ended_at": step.ended_at.map(time::iso),
                     "outcome": word,
                     "error": reason,
                 })
@@ -219,6 +206,9 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
             plain,
         ),
     ];
+    if let Some(at) = known.wake_at {
+        rows.push(field("wakes", &time::iso(at), plain));
+    }
     if let Some(error) = error {
         rows.push(field("error", &error.message, Paint::red));
     }
@@ -238,28 +228,28 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     }
     section("state", &report.state.to_json(), output)?;
     section("output", &report.output.to_json(), output)?;
-    let waits: Vec<Value> = pending.iter().map(pending_json).collect();
+    let waits: Vec<Value> = pending.iter().map(|it| pending_json(run, it)).collect();
     if !waits.is_empty() && !known.status.is_final() {
         section("pending", &Value::Array(waits), output)?;
     }
     Ok(Exit::Done)
 }
 
-fn row(step: &Step) -> Vec<Cell> {
+fn row(step: &Visit) -> Vec<Cell> {
     let (word, reason) = outcome(step);
-    let look: Look = match step.outcome {
+    let look: Look = match step.ending {
         Some(Ending::Success) => Paint::green,
-        Some(Ending::Failure(_) | Ending::Timeout) => Paint::red,
-        Some(Ending::Skipped) => Paint::dim,
+        Some(Ending::Failure(_) | Ending::Timeout | Ending::Stuck(_)) => Paint::red,
+        Some(Ending::Skipped | Ending::Stopped) => Paint::dim,
         None => Paint::cyan,
     };
-    let took = step.ended.map(|ended| {
-        let took = Duration::from_millis(ended.saturating_sub(step.began));
+    let took = step.ended_at.map(|ended| {
+        let took = Duration::from_millis(ended.saturating_sub(step.started_at));
         elapsed(took)
     });
     vec![
         Cell::new("", plain),
-        Cell::new(&step.id, plain),
+        Cell::new(&step.step, plain),
         Cell::new(word, look),
         Cell::new(&took.unwrap_or_default(), Paint::dim),
         Cell::new(reason.unwrap_or_default(), plain),

@@ -481,6 +481,7 @@ impl<'d> Lower<'d> {
                 output: *output,
                 by: *by,
                 reason: reason.map(|tree| self.template(tree)),
+                exit_fails: step.handles_failure(),
             }),
             Act::Tool {
                 tool, parameters, ..
@@ -561,16 +562,25 @@ impl<'d> Lower<'d> {
                 answer: CallAnswer::Response,
             });
         }
+        let tool = match declared.and_then(|at| u16::try_from(at).ok()) {
+            Some(at) => ToolRef::Declared(at),
+            None if tools::find(name).is_some() => ToolRef::Builtin(text(name)),
+            None => ToolRef::Host(text(name)),
+        };
+        let builtin = tools::find(name).filter(|_| matches!(tool, ToolRef::Builtin(_)));
         let pairs = parameters
             .iter()
-            .map(|(name, tree)| (text(&name.value), self.parameter(tree)))
+            .map(|(name, tree)| {
+                let value = self.parameter(tree);
+                let value = match builtin.is_some_and(|tool| tool.is_command(&name.value)) {
+                    true => command(value),
+                    false => value,
+                };
+                (text(&name.value), value)
+            })
             .collect();
         Kind::Tool {
-            tool: match declared.and_then(|at| u16::try_from(at).ok()) {
-                Some(at) => ToolRef::Declared(at),
-                None if tools::find(name).is_some() => ToolRef::Builtin(text(name)),
-                None => ToolRef::Host(text(name)),
-            },
+            tool,
             parameters: self.map(pairs),
         }
     }
@@ -962,5 +972,17 @@ fn value_template(tree: &Tree, dialect: Dialect) -> Template {
         Template::Expression(expression)
     } else {
         Template::Text(expression)
+    }
+}
+
+/// A template that a shell will read.
+fn command(template: Template) -> Template {
+    match template {
+        Template::Text(expression) => Template::Command(expression),
+        Template::Expression(Expression { source, dialect }) => Template::Command(Expression {
+            source: text(&format!("{{{{ {source} }}}}")),
+            dialect,
+        }),
+        other => other,
     }
 }

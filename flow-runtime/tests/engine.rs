@@ -13,7 +13,9 @@ use flow_model::compile;
 use flow_model::graph::Graph;
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
-use flow_runtime::host::{Host, HostOptions, Report, ReportStatus, StartOptions, Workflows};
+use flow_runtime::host::{
+    Host, HostOptions, Pending, Report, ReportStatus, StartOptions, Workflows,
+};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::{
     Allowance, Deed, Effect, Evaluator, Event, Expressions, FailureKind, Happening, Program, Run,
@@ -372,7 +374,9 @@ fn a_host_says_when_a_run_that_was_called_waits_for_somebody() {
     };
     assert_eq!(kinds(), ["started"]);
     let pending = host.pending(&waiting).unwrap();
-    let (child, action) = pending.first().unwrap();
+    let Pending {
+        run: child, action, ..
+    } = pending.first().unwrap();
     assert!(matches!(action.what, Deed::Prompt { .. }));
     let answer = Happening::Completed {
         action: action.id,
@@ -407,7 +411,7 @@ fn host_with(place: &Place, expression_time: Duration) -> Host {
 
 fn confirm(place: &Place, host: &Host, report: &Report) -> Report {
     let answer = Happening::Completed {
-        action: report.pending[0].id,
+        action: report.pending[0].action.id,
         result: Value::from(&json!({"confirmed": true})),
     };
     place.runtime.block_on(async {

@@ -277,8 +277,8 @@ steps:
 ";
     let report = bench.run(definition, json!({}));
     assert_eq!(report.status, ReportStatus::Waiting);
-    assert_eq!(report.pending[0].node, "ask");
-    let action = report.pending[0].id;
+    assert_eq!(report.pending[0].action.node, "ask");
+    let action = report.pending[0].action.id;
     let answer = |text: &str| Happening::Completed {
         action,
         result: Value::map([("input", Value::text(text))]),
@@ -456,12 +456,12 @@ tasks:
     assert_eq!(report.status, ReportStatus::Waiting);
     assert_eq!(report.pending.len(), 2);
     bench.runtime.block_on(async {
-        for (index, action) in report.pending.iter().enumerate() {
+        for (index, awaited) in report.pending.iter().enumerate() {
             let left = bench.host.report(report.run).unwrap().pending;
             assert_eq!(left.len(), 2 - index);
             let result = Value::Int(index as i64);
             let happening = Happening::Completed {
-                action: action.id,
+                action: awaited.action.id,
                 result,
             };
             bench.host.record(report.run, happening).await.unwrap();

@@ -178,7 +178,7 @@ impl<W: Workflow> Run<W> {
             }),
             ReportStatus::Waiting => Err(Error::Waiting {
                 run,
-                pending: report.pending,
+                pending: report.pending.into_iter().map(|it| it.action).collect(),
             }),
             ReportStatus::Cancelled => Err(Error::Cancelled { run }),
             ReportStatus::Interrupted => Err(Error::Interrupted { run }),
@@ -259,7 +259,7 @@ impl<W: Workflow> Run<W> {
 
     fn asked(&self, step: &str) -> Result<Action, Error> {
         let mut pending = self.host.report(self.id)?.pending;
-        pending.retain(|action| match action.what {
+        pending.retain(|awaited| match awaited.action.what {
             Deed::Prompt { .. }
             | Deed::Judge { .. }
             | Deed::Delegate { .. }
@@ -269,12 +269,18 @@ impl<W: Workflow> Run<W> {
             | Deed::Call { .. }
             | Deed::Environment { .. } => false,
         });
-        match pending.iter().position(|action| action.node == step) {
-            Some(at) => Ok(pending.swap_remove(at)),
+        let named = pending.iter().position(|awaited| awaited.step == step);
+        let alike = || {
+            pending
+                .iter()
+                .position(|awaited| awaited.action.node == step)
+        };
+        match named.or_else(alike) {
+            Some(at) => Ok(pending.swap_remove(at).action),
             None => Err(Error::NotAsked {
                 run: self.id,
                 step: step.to_owned(),
-                waiting: pending.into_iter().map(|action| action.node).collect(),
+                waiting: pending.into_iter().map(|awaited| awaited.step).collect(),
             }),
         }
     }

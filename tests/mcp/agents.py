@@ -137,6 +137,10 @@ async def the_agent_gets_its_steps_evaluated_and_the_server_does_the_rest(place)
         again = await call(client, "get_next_step", {"workflow_id": run})
         assert again["step"] == step
         result = {"stdout": "x.rs\ny.rs\n", "stderr": "", "exit_code": 0}
+        for bad, field in (({"exit_code": "1"}, "exit_code"), ({"exit_code": True}, "exit_code"), ({"exit_code": None}, "exit_code"),
+                           ({"stdout": 5}, "stdout")):
+            reason = await refused(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": bad})
+            assert f"`result.{field}` must be" in reason, reason
         turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": result})
         expect(turn["step"], id="check", type="mcp_call")
         expect(turn["step"]["definition"], tool="check", parameters={"files": ["x.rs", "y.rs"], "n": 2})
@@ -551,3 +555,99 @@ async def fewer_sub_agents_than_tasks_finish_all_of_them(place):
         answer = lambda step: {"result": step["definition"]["parameters"]}
         end = await drive(client, "many", answer, {"count": 120})
         expect(end, status="completed", output={"sum": 120 * 119 // 2})
+
+
+STOPPED = TOOLS + """\
+name: stopped
+outputs: {all: "{{ state.all | default('none') }}"}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: ask, type: mcp_call, tool: check, parameters: {n: "{{ inputs.n }}"}, output_to: got}
+      - {id: give, type: return, value: "{{ state.got }}"}
+steps:
+  - {id: f, type: foreach, items: [1, 2, 3, 4], task: one, agent: "@task", on_child_error: ON_CHILD_ERROR, on_error: continue, output_to: all}
+  - {id: after, type: mcp_call, tool: check}
+"""
+
+
+async def sub_agents_are_told_how_their_own_task_ended(place):
+    for how in ("fail_all", "continue"):
+        place.workflow(how, STOPPED.replace("name: stopped", f"name: {how}").replace("ON_CHILD_ERROR", how))
+
+    async def case(client):
+        async def begun(workflow):
+            run = (await call(client, "start_workflow", {"workflow": workflow}))["workflow_id"]
+            for task in ("f.0", "f.1"):
+                turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": task})
+                expect(turn["step"], id=f"{task}/ask")
+            return run
+
+        async def task(run, task):
+            return await call(client, "get_next_step", {"workflow_id": run, "task_id": task})
+
+        # Whoever drives the run gives the tasks up.
+        run = await begun("continue")
+        await call(client, "submit_step_result", {"workflow_id": run, "step_id": "f.0/ask", "result": "one"})
+        turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "f", "status": "failed", "error": "no"})
+        expect(turn["step"], id="after")
+        expect(await task(run, "f.0"), status="completed", output="one", error=None)
+        for stopped in ("f.1", "f.3"):
+            turn = await task(run, stopped)
+            expect(turn, status="cancelled", output=None)
+            assert "stopped" in turn["error"], turn
+        late = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "f.1/ask", "result": "late"})
+        expect(late, status="cancelled", task_id="f.1")
+
+        # The first that fails stops the others, and hears why it failed itself.
+        run = await begun("fail_all")
+        turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "f.0/ask", "status": "failed", "error": "broken"})
+        expect(turn, status="failed", task_id="f.0")
+        assert "broken" in turn["error"], turn
+        assert "broken" in (await task(run, "f.0"))["error"]
+        for stopped in ("f.1", "f.3"):
+            expect(await task(run, stopped), status="cancelled", output=None)
+
+        # The last task has its output like the others, and all keep it.
+        run = await begun("continue")
+        for n in range(4):
+            await task(run, f"f.{n}")
+            turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": f"f.{n}/ask", "result": f"did {n}"})
+            expect(turn, status="completed", output=f"did {n}")
+        for n in range(4):
+            expect(await task(run, f"f.{n}"), status="completed", output=f"did {n}")
+        await call(client, "submit_step_result", {"workflow_id": run, "step_id": "after", "result": 1})
+        for n in range(4):
+            expect(await task(run, f"f.{n}"), status="completed", output=f"did {n}")
+
+        # A run that is cancelled takes its tasks along.
+        run = await begun("continue")
+        await call(client, "complete_workflow", {"workflow_id": run, "status": "cancelled"})
+        for stopped in ("f.0", "f.3"):
+            expect(await task(run, stopped), status="cancelled")
+
+    async with place.connect() as client:
+        await case(client)
+
+
+async def an_agent_that_gets_a_whole_item_gets_no_other(place):
+    place.workflow("whole", """\
+name: whole
+inputs: {files: {type: array, required: true}}
+tasks:
+  one: {inputs: {file: {type: string, required: true}}, steps: [{type: return, value: 1}]}
+steps:
+  - {id: f, type: foreach, items: "{{ inputs.files }}", task: one, agent: "@expert"}
+  - {id: g, type: foreach, items: "{{ inputs.files }}", task: one, agent: "@expert", prompt: "Read {{ item }} of {{ inputs.files | length }}"}
+""")
+    async with place.connect() as client:
+        turn = await call(client, "start_workflow", {"workflow": "whole", "inputs": {"files": ["a.rs", "b.rs"]}})
+        run = turn["workflow_id"]
+        for fan, replaced in (("f", {"{{ item }}": "b.rs"}), ("g", {"{{ item }}": "b.rs", "{{ inputs.files | length }}": 2})):
+            turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": f"{fan}.1"})
+            expect(turn["step"], variable_replacements=replaced)
+            assert "a.rs" not in str(turn), turn
+            for item in (0, 1):
+                turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": f"{fan}.{item}"})
+                await call(client, "submit_step_result", {"workflow_id": run, "step_id": turn["step"]["id"], "result": "done"})

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, &arguments.driving, output)?;
+    let (mut engine, screen) = engine(library, None, &arguments.driving, output)?;
     let is_contract = !graph.arguments.is_empty() || !graph.return_values.is_empty();
     let shell = arguments.session.as_deref();
     let session = match shell.or(is_contract.then_some("bash")) {
@@ -99,6 +99,7 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
 /// An engine whose progress and questions are shown as asked for.
 pub(crate) fn engine(
     library: Library,
+    asked: Option<&str>,
     driving: &Driving,
     output: &Output,
 ) -> Result<(Engine, Arc<Screen>)> {
@@ -133,6 +134,6 @@ pub(crate) fn engine(
             level,
         }),
     };
-    let engine = Engine::new(library, Arc::new(person), watch)?;
+    let engine = Engine::new(library, asked, Arc::new(person), watch)?;
     Ok((engine, screen))
 }

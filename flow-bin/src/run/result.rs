@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{Report, ReportStatus};
+use flow_runtime::host::{Pending, Report, ReportStatus};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Action, Deed, FailureKind};
+use flow_runtime::run::{Deed, FailureKind};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// The object that `run`, `resume` and `answer` print.
-fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> Value {
+fn as_json(report: &Report, pending: &[Pending], secrets: &[String]) -> Value {
     let mut object = json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
@@ -78,7 +78,7 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
         "state": report.state.to_json(),
         "error": report.error.as_ref().map(|error| error.message.as_str()),
         "elapsed_ms": report.elapsed_ms,
-        "pending": pending.iter().map(pending_json).collect::<Vec<_>>(),
+        "pending": pending.iter().map(|it| pending_json(report.run, it)).collect::<Vec<_>>(),
     });
     if !secrets.is_empty() {
         object["missing_secrets"] = json!(secrets);
@@ -89,10 +89,14 @@ fn as_json(report: &Report, pending: &[(RunId, Action)], secrets: &[String]) -> 
     object
 }
 
-/// Something that a run waits for, with everything needed to answer it.
-pub(crate) fn pending_json((run, action): &(RunId, Action)) -> Value {
+/// Something that a run waits for, with everything needed to answer it: `workflow_id` and
+/// `step_id` are what `submit_step_result` and `flow answer` take.
+pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
+    let action = &awaited.action;
     let mut pending = json!({
-        "run_id": run.to_string(),
+        "workflow_id": asked.to_string(),
+        "step_id": awaited.step,
+        "run_id": awaited.run.to_string(),
         "step": action.node,
         "type": kind(&action.what),
     });
@@ -159,7 +163,7 @@ fn print(result: &Given, output: &mut Output) -> Result<()> {
 }
 
 /// What a person should know beyond the output, and what to do next.
-fn tell(report: &Report, pending: &[(RunId, Action)], secrets: &[String], output: &mut Output) {
+fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut Output) {
     let run = report.run;
     match report.status {
         ReportStatus::Completed => {}
@@ -197,17 +201,17 @@ fn tell(report: &Report, pending: &[(RunId, Action)], secrets: &[String], output
                 let variable = flow_runtime::secret::variable(input);
                 output.help(&format!("{variable}=… flow resume {run}"));
             }
-            for (_, action) in pending {
-                question(report.run, action, pending.len() > 1, output);
+            for awaited in pending {
+                question(report.run, awaited, pending.len() > 1, output);
             }
         }
     }
 }
 
 /// What is asked, and how to answer it.
-fn question(run: RunId, action: &Action, one_of_many: bool, output: &mut Output) {
-    let step = &action.node;
-    let (asked, answer) = match &action.what {
+fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Output) {
+    let step = &awaited.step;
+    let (asked, answer) = match &awaited.action.what {
         Deed::Prompt {
             message,
             kind,

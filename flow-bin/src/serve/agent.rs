@@ -183,8 +183,10 @@ async fn get_workflow_status(
     let run = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
+    // Whoever works on the run here has told the journal how it stands before it answers.
+    let is_agent_driven = server.agents.is_agent_driven(run).await?;
     let mut status = standing::status(&server, run, request.log_cursor.as_deref())?;
-    if server.agents.is_agent_driven(run).await? {
+    if is_agent_driven {
         let page = TaskPage {
             from: 0,
             most: Some(100),
@@ -197,9 +199,14 @@ async fn get_workflow_status(
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(turn);
         status.status = standing::told(next.status, status.alive);
+        status.wake_at = next.wake_at;
         status.pending = next.step.and_then(|step| {
-            let step = serde_json::to_value(step).ok()?;
-            step.as_object().cloned()
+            let id = step.id.clone();
+            let mut step = serde_json::to_value(step).ok()?.as_object().cloned()?;
+            // As of runs that nobody drives step by step.
+            step.insert("workflow_id".into(), run.to_string().into());
+            step.insert("step_id".into(), id.into());
+            Some(step)
         });
     }
     Ok(status)
@@ -257,7 +264,8 @@ async fn update_workflow_state(
     Ok(UpdateWorkflowStateResponse {
         success: true,
         workflow_id: run.to_string(),
-        computed: object(&changed),
+        computed: object(&changed.changed),
+        computed_errors: changed.failed,
     })
 }
 
@@ -392,6 +400,7 @@ fn answer(turn: Turn) -> NextStepResponse {
         wake_at: turn.wakes.map(time::iso),
         output: turn.output.to_json(),
         error: turn.error.map(|error| error.message),
+        note: turn.note,
     }
 }
 

@@ -8,7 +8,7 @@ use flow_runtime::host::{Answer, Boxed, People, Question, Watch};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Effect;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::elicit;
 use super::progress::{News, Teller};
@@ -30,9 +30,8 @@ struct Listeners {
 struct Listener {
     number: u64,
     news: Option<mpsc::UnboundedSender<News>>,
-    /// Who can be asked, as long as the call is open.
+    /// Who can be asked while the call is open; what was asked then may be answered later.
     asks: Option<Peer<RoleServer>>,
-    open: watch::Receiver<bool>,
 }
 
 /// A call while it listens to a run.
@@ -41,7 +40,6 @@ pub(crate) struct Listening {
     run: RunId,
     number: u64,
     teller: Option<Teller>,
-    open: watch::Sender<bool>,
 }
 
 impl Audience {
@@ -67,7 +65,6 @@ impl Audience {
         teller: Option<Teller>,
         asks: bool,
     ) -> Listening {
-        let (open, is_open) = watch::channel(true);
         let asks = asks && call.can_ask() && !call.is_stateless;
         let mut listeners = self.listeners();
         listeners.last += 1;
@@ -76,27 +73,22 @@ impl Audience {
             number,
             news: teller.as_ref().map(Teller::news),
             asks: asks.then(|| call.context.peer.clone()),
-            open: is_open,
         });
         Listening {
             audience: Arc::clone(self),
             run,
             number,
             teller,
-            open,
         }
     }
 
     /// Whom a run can ask: a call that listens to it, or to the run that called it.
-    fn askable(&self, run: RunId) -> Option<(Peer<RoleServer>, watch::Receiver<bool>)> {
+    fn askable(&self, run: RunId) -> Option<Peer<RoleServer>> {
         let mut run = run;
         loop {
             let found = self.listeners().by_run.get(&run).and_then(|listeners| {
-                let mut asked = listeners.iter().filter_map(|listener| {
-                    let peer = listener.asks.as_ref()?;
-                    Some((peer.clone(), listener.open.clone()))
-                });
-                asked.next()
+                let mut asked = listeners.iter();
+                asked.find_map(|listener| listener.asks.clone())
             });
             if found.is_some() {
                 return found;
@@ -123,7 +115,6 @@ impl Listening {
                 listeners.by_run.remove(&self.run);
             }
         }
-        self.open.send_replace(false);
     }
 }
 
@@ -153,20 +144,18 @@ impl Watch for Audience {
 impl People for Audience {
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
-            let Some((peer, mut open)) = self.askable(question.run) else {
+            let Some(peer) = self.askable(question.run) else {
                 return Answer::Later;
             };
             let form = elicit::form(question.message, question.kind, question.complaint);
             let Some(form) = form else {
                 return Answer::Later;
             };
-            tokio::select! {
-                said = peer.create_elicitation(form) => match said {
-                    Ok(said) => elicit::answer(question.kind, &said),
-                    // The client is gone or cannot ask after all.
-                    Err(_) => Answer::Later,
-                },
-                _ = open.wait_for(|open| !open) => Answer::Later,
+            // The form outlives the call: whoever fills it in later is heard as well.
+            match elicit::ask(peer, form).await {
+                Some(said) => elicit::answer(question.kind, &said),
+                // The client is gone or cannot ask after all.
+                None => Answer::Later,
             }
         })
     }

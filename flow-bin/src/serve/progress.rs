@@ -3,7 +3,7 @@
 
 use flow_model::graph::{Graph, Node};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Effect, Ending, Finish, Status};
+use flow_runtime::run::{Effect, Finish, Onward, Status};
 use rmcp::model::{NotificationMetaObject, ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
@@ -80,20 +80,14 @@ impl News {
                 place,
                 outcome,
                 next,
-            } if place.frame == 0 => {
-                let (status, error) = match outcome {
-                    Ending::Success => ("success", None),
-                    Ending::Failure(error) => ("failure", Some(error)),
-                    Ending::Timeout => ("timeout", None),
-                    Ending::Skipped => ("skipped", None),
-                };
+            } if place.frame == 0 && *next != Onward::Nowhere => {
                 let details = json!({
                     "flow_name": name,
                     "run_id": run,
                     "state_id": place.node,
-                    "next_state": next,
-                    "status": status,
-                    "error": error,
+                    "next_state": next.node(),
+                    "status": outcome.word(),
+                    "error": outcome.error(),
                 });
                 let message = format!("Completed state: {}", place.node);
                 Some(News::new(Kind::Step, message, details))
@@ -140,7 +134,7 @@ pub(crate) struct Teller {
 /// How a client wants to be told.
 enum Channel {
     Progress(ProgressToken),
-    Log,
+    Log(log::Wanted),
 }
 
 impl Teller {
@@ -148,8 +142,7 @@ impl Teller {
     pub(super) fn new(call: &Call, graph: &Graph) -> Option<Self> {
         let channel = match call.context.meta.get_progress_token() {
             Some(token) => Channel::Progress(token),
-            None if call.wants_log => Channel::Log,
-            None => return None,
+            None => Channel::Log(call.log?),
         };
         let (news, untold) = mpsc::unbounded_channel();
         let peer = call.context.peer.clone();
@@ -228,9 +221,9 @@ async fn send(
                 serde_json::from_value::<NotificationMetaObject>(news.details.into()).ok();
             peer.notify_progress(progress).await.is_ok()
         }
-        Channel::Log => {
+        Channel::Log(wanted) => {
             let is_bad = news.kind == Kind::Failed;
-            log::send(peer, is_bad, news.message, news.details).await
+            log::send(peer, *wanted, is_bad, news.message, news.details).await
         }
     }
 }

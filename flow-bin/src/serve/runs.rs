@@ -8,6 +8,7 @@ use flow_runtime::journal::{self, RunId, Status};
 use flow_runtime::run::Happening;
 
 use super::Server;
+use super::standing;
 use super::tool::{Call, Refused};
 
 /// How often the journal is looked at for a run that is driven elsewhere.
@@ -60,12 +61,17 @@ impl Server {
     /// than this.
     pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) {
         let settled = async {
-            if let Some(driven) = self.host.driven(run) {
-                driven.end().await;
-            }
             let mut look = tokio::time::interval(LOOK_EVERY);
+            look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             while self.is_going(run) {
-                look.tick().await;
+                // A run that is driven here may also be let go of.
+                match self.host.driven(run) {
+                    Some(driven) => tokio::select! {
+                        _ = driven.end() => {}
+                        _ = look.tick() => {}
+                    },
+                    None => drop(look.tick().await),
+                }
             }
         };
         tokio::select! {
@@ -76,10 +82,15 @@ impl Server {
         }
     }
 
-    /// Whether the journal says that a run goes on by itself.
+    /// Whether a run goes on by itself: the journal says so, and it is not that a person is asked.
     fn is_going(&self, run: RunId) -> bool {
         let record = self.host.journal().run(run);
-        record.is_ok_and(|record| matches!(record.status, Status::Running | Status::Sleeping))
+        let goes = |status| matches!(status, Status::Running | Status::Sleeping);
+        if !record.is_ok_and(|record| goes(record.status)) {
+            return false;
+        }
+        let report = self.host.report(run);
+        !report.is_ok_and(|report| standing::only_asks(self, &report).unwrap_or(false))
     }
 
     async fn cancel(&self, run: RunId) -> Result<(), Refused> {

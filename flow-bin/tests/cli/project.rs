@@ -79,3 +79,37 @@ fn completions_know_the_commands() {
     }
     assert_eq!(Place::new().run(&["completions", "tcsh"]).code, 2);
 }
+
+const ASKS: &str = "steps:\n  - {id: q, type: prompt, kind: text, message: Who?, output_to: who}\n";
+
+fn newest(place: &Place, arguments: &[&str]) -> String {
+    let ran = place.run(&[&["runs", "--format", "json"], arguments].concat());
+    ran.json()["runs"][0]["run_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn runs_from_before_there_was_a_project_are_not_lost() {
+    let place = Place::with(&[("ask.yaml", ASKS)]);
+    let first = place.run(&["run", "ask.yaml"]);
+    let second = place.run(&["run", "ask.yaml"]);
+    assert_eq!((first.code, second.code), (5, 5), "{}", first.stderr);
+    place.run(&["init"]);
+
+    let run = newest(&place, &[]);
+    let answered = place.run(&["answer", &run, "Bob"]);
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+
+    // A project that has a journal of its own finds them by their ids.
+    place.file(".flow/journal.db", "");
+    let here = place.run(&["runs"]);
+    assert!(here.stderr.contains("no runs"), "{}", here.stderr);
+    assert!(
+        here.stderr.contains("flow runs --outside"),
+        "{}",
+        here.stderr
+    );
+    let run = newest(&place, &["--outside", "--status", "waiting"]);
+    assert_eq!(place.run(&["show", &run]).code, 0);
+    let answered = place.run(&["answer", &run, "Eve"]);
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+}

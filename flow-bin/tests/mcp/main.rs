@@ -50,6 +50,11 @@ fn the_workflow_tools_do_what_they_say_in_every_way_of_connecting() {
 }
 
 #[test]
+fn questions_of_runs_are_answered_by_the_names_they_are_told_under() {
+    cases("answers");
+}
+
+#[test]
 fn every_tool_is_called_once_well_and_once_badly() {
     cases("tools");
 }

@@ -329,8 +329,7 @@ pub mod odd_names_of_things {
         /// Whether the outcome is the end, reached as meant.
         #[must_use]
         pub const fn completes(self, outcome: Outcome) -> bool {
-            use self::{Outcome::*, State::*};
-            ::core::matches!((self, outcome), (Self_, self::Outcome::Success))
+            ::core::matches!((self, outcome), (Self::Self_, Outcome::Success))
         }
     }
     impl fmt::Display for State {
@@ -441,8 +440,7 @@ pub mod odd_names_of_things {
             /// Whether the outcome is the end, reached as meant.
             #[must_use]
             pub const fn completes(self, outcome: Outcome) -> bool {
-                use self::{Outcome::*, State::*};
-                ::core::matches!((self, outcome), (Report, Success))
+                ::core::matches!((self, outcome), (Self::Report, Outcome::Success))
             }
         }
         impl fmt::Display for State {
@@ -567,8 +565,7 @@ pub mod odd_names_of_things {
                 /// Whether the outcome is the end, reached as meant.
                 #[must_use]
                 pub const fn completes(self, outcome: Outcome) -> bool {
-                    use self::{Outcome::*, State::*};
-                    ::core::matches!((self, outcome), (State, Success))
+                    ::core::matches!((self, outcome), (Self::State, Outcome::Success))
                 }
             }
             impl fmt::Display for State {
@@ -652,8 +649,9 @@ pub mod odd_names_of_things {
                     /// Whether the outcome is the end, reached as meant.
                     #[must_use]
                     pub const fn completes(self, outcome: Outcome) -> bool {
-                        use self::{Outcome::*, State::*};
-                        ::core::matches!((self, outcome), (Clean, Success))
+                        ::core::matches!(
+                            (self, outcome), (Self::Clean, Outcome::Success)
+                        )
                     }
                 }
                 impl fmt::Display for State {

@@ -30,7 +30,7 @@ impl<'d> Checker<'d> {
 
     /// There is something to do. Without a step there may be outputs to make, and nothing else.
     fn some_step(&mut self) {
-        let main = self.trees.first().map(|tree| unwrap_document(tree));
+        let main = self.trees.first().map(unwrap_document);
         let mut entries = main.and_then(Tree::entries).unwrap_or_default().iter();
         let steps = entries.find(|entry| entry.key.value == "steps");
         let none = steps.filter(|entry| entry.value.items().is_some_and(<[Tree]>::is_empty));

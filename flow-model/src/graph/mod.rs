@@ -627,6 +627,10 @@ pub struct Shell {
     pub by: By,
     /// Why an agent has to run it.
     pub reason: Option<Template>,
+    /// An exit code that is not zero is a failure also where the whole result is captured: the step
+    /// says what happens then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit_fails: bool,
 }
 
 impl Shell {
@@ -638,6 +642,7 @@ impl Shell {
             && self.output == OutputFormat::Result
             && self.by == By::Host
             && self.reason.is_none()
+            && !self.exit_fails
     }
 }
 
@@ -744,6 +749,8 @@ pub enum Template {
     Expression(Expression),
     /// Text with interpolations; the value is a string.
     Text(Expression),
+    /// The same for a shell that reads it later: each value is quoted for the place it stands in.
+    Command(Expression),
     /// A list with at least one member to evaluate.
     List(List<Template>),
     /// A map with at least one value to evaluate.

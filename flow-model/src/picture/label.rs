@@ -419,7 +419,11 @@ fn arguments(out: &mut String, parameters: &Template) {
                 entries.push((key, text));
             }
         }
-        Template::Literal(_) | Template::Expression(_) | Template::Text(_) | Template::List(_) => {
+        Template::Literal(_)
+        | Template::Expression(_)
+        | Template::Text(_)
+        | Template::Command(_)
+        | Template::List(_) => {
             return;
         }
     }
@@ -482,7 +486,9 @@ fn template(out: &mut String, value: &Template, depth: usize) {
     }
     match value {
         Template::Literal(value) => literal(out, value, depth),
-        Template::Expression(expression) | Template::Text(expression) => {
+        Template::Expression(expression)
+        | Template::Text(expression)
+        | Template::Command(expression) => {
             out.push_str(&rebrace(&expression.source));
         }
         Template::List(items) => {

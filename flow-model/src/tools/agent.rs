@@ -4,6 +4,8 @@
 //! [`TOOLS`]. Its handler is offered in the command, under `serve/agent.rs`. Workflows cannot call
 //! these tools.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -55,6 +57,8 @@ pub struct GetWorkflowStatusResponse {
     pub workflow_name: String,
     /// How the run stands.
     pub status: LoopStatus,
+    /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
+    pub wake_at: Option<String>,
     /// Whether some process goes on with it now. A run that none goes on with, that is not over and
     /// that waits for nobody, was interrupted or sleeps: `get_next_step` and `resume_workflow` go on
     /// with it.
@@ -72,9 +76,10 @@ pub struct GetWorkflowStatusResponse {
     pub final_variables: Map<String, Value>,
     /// The workflow's outputs; null when it has none or did not complete.
     pub output: Value,
-    /// The step that waits for an answer; null when none does.
+    /// The step that waits for an answer; null when none does. Its `workflow_id` and `step_id` are
+    /// what submit_step_result takes.
     pub pending: Option<Map<String, Value>>,
-    /// Everything that waits for an answer.
+    /// Everything that waits for an answer, each with its `workflow_id` and `step_id`.
     pub all_pending: Vec<Map<String, Value>>,
     /// What happened, a page of it.
     pub execution_log: Vec<LogEntry>,
@@ -173,6 +178,9 @@ pub struct NextStepResponse {
     pub output: Value,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// That a submitted result was not used: its step had one before, and is wanted again under the
+    /// id of `step`; null otherwise.
+    pub note: Option<String>,
 }
 
 /// Starts a run that the caller drives.
@@ -368,6 +376,8 @@ pub struct UpdateWorkflowStateResponse {
     pub workflow_id: String,
     /// Computed fields that changed because of it, by name.
     pub computed: Map<String, Value>,
+    /// Computed fields that have no value now because their rule failed, by name, with the reason.
+    pub computed_errors: BTreeMap<String, String>,
 }
 
 /// Marks the place where a run is.
@@ -586,8 +596,8 @@ tool! {
     UPDATE_WORKFLOW_STATE: UpdateWorkflowStateRequest => UpdateWorkflowStateResponse {
         name: "update_workflow_state",
         title: "Change the state of a run",
-        description: "Changes the state of a run: all updates or none. Computed fields follow and \
-            those that changed are answered. Steps write their results themselves; this is for \
+        description: "Changes the state of a run: all updates or none. Computed fields follow; \
+            those that changed and those that failed are answered. Steps write their results themselves; this is for \
             what no step says.",
         toolset: Toolset::Agent,
         read_only: false,

@@ -204,7 +204,7 @@ fn together(tool: &Tool, parameter: &str) -> Option<&'static [&'static str]> {
         Rule::ExactlyOne(names) | Rule::AtLeastOne(names) => {
             names.contains(&parameter).then_some(*names)
         }
-        Rule::Pattern(_) | Rule::Keys(_) => None,
+        Rule::Pattern(_) | Rule::Keys(_) | Rule::Command(_) => None,
     })
 }
 

@@ -142,6 +142,8 @@ pub enum Rule {
     Pattern(&'static str),
     /// This is a list of named keys.
     Keys(&'static str),
+    /// A shell reads this: values that a workflow puts into it are quoted.
+    Command(&'static str),
 }
 
 /// The parameters of one tool, as a type.
@@ -217,6 +219,12 @@ impl Tool {
     /// Whether its result has this field.
     pub fn has_result_field(&self, name: &str) -> bool {
         self.result_fields().iter().any(|field| field == name)
+    }
+
+    /// Whether a shell reads this parameter.
+    pub fn is_command(&self, parameter: &str) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| matches!(rule, Rule::Command(name) if *name == parameter))
     }
 
     /// Whether it works on a terminal session, which is injected when a workflow names none.

@@ -499,6 +499,6 @@ RUN_COMMAND: RunCommandRequest => RunCommandResponse {
     destructive: true,
     idempotent: false,
     times_itself: true,
-    rules: &[],
+    rules: &[Rule::Command("command")],
 }
 }

@@ -67,6 +67,7 @@ use indexmap::IndexMap;
 
 pub use error::{ErrorKind, EvalError, Limit};
 pub use scope::{Context, Instant, Scope, Variable, View};
+pub(crate) use shell::single as quoted;
 pub use trial::try_transform;
 
 use crate::value::{List, Map, Value};
@@ -89,7 +90,7 @@ pub struct Computation<'a> {
 const MOST_PROGRAMS: usize = 16 * 1024;
 
 /// Lists and maps may not nest deeper than this. Far less than any stack holds.
-const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 
 /// Evaluates the expressions of a definition, compiling each text once.
 ///
@@ -192,7 +193,7 @@ impl Program {
         }
     }
 
-    fn command(&self, context: &Context<'_>) -> Result<String, EvalError> {
+    fn command(&self, context: &Context<'_>, reader: shell::Reader) -> Result<String, EvalError> {
         let (text, held) = match self {
             Program::Jinja(program) => program.command(context)?,
             Program::JsText(template) => template.command(context)?,
@@ -201,7 +202,7 @@ impl Program {
                 (shell::mark(0), vec![shell::Held::Value(value)])
             }
         };
-        shell::compose(&text, &held)
+        shell::compose(&text, &held, reader)
     }
 }
 
@@ -264,11 +265,15 @@ impl Engine {
             },
             Template::Expression(expression) => {
                 let role = Role::Command(expression.dialect);
-                self.with(&expression.source, role, |program| program.command(context))
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Child)
+                })
             }
-            Template::Text(expression) => {
+            Template::Text(expression) | Template::Command(expression) => {
                 let role = Role::Text(expression.dialect);
-                self.with(&expression.source, role, |program| program.command(context))
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Child)
+                })
             }
             Template::List(_) => shell::words(&self.template(template, context)?),
             Template::Map(_) => Err(no_command()),
@@ -382,6 +387,13 @@ impl Engine {
                 self.with(&expression.source, role, |program| program.text(context))
                     .map(Value::text)
             }
+            Template::Command(expression) => {
+                let role = Role::Text(expression.dialect);
+                self.with(&expression.source, role, |program| {
+                    program.command(context, shell::Reader::Terminal)
+                })
+                .map(Value::text)
+            }
             Template::List(items) => {
                 let items: Result<_, _> = items
                     .iter()
@@ -446,15 +458,9 @@ impl Engine {
 /// An error when a value nests deeper than so many levels. A run could otherwise put a value into
 /// itself step by step until no stack holds it.
 fn shallow(value: &Value, levels: usize) -> Result<(), EvalError> {
-    match (value, levels.checked_sub(1)) {
-        (Value::List(_) | Value::Map(_), None) => Err(EvalError::too_deep()),
-        (Value::List(list), Some(levels)) => {
-            list.0.iter().try_for_each(|item| shallow(item, levels))
-        }
-        (Value::Map(map), Some(levels)) => {
-            map.0.values().try_for_each(|value| shallow(value, levels))
-        }
-        _ => Ok(()),
+    match value.is_within(levels) {
+        true => Ok(()),
+        false => Err(EvalError::too_deep()),
     }
 }
 

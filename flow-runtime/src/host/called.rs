@@ -2,8 +2,19 @@
 
 use super::deed;
 use super::local::{Error, Host, Report};
-use crate::journal::{Listing, RunId, RunRecord};
+use crate::journal::{self, Listing, RunId, RunRecord};
 use crate::run::{Action, Deed, Effect, Happening, Run};
+
+/// Something that a run waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// The run that waits: the one that was asked about, or one that it has called.
+    pub run: RunId,
+    /// Its name in the run that was asked about: what its result is submitted under.
+    pub step: String,
+    /// What is wanted.
+    pub action: Action,
+}
 
 impl Host {
     /// The run that called this one, or its caller's caller, as long as those are not over.
@@ -32,6 +43,43 @@ impl Host {
         Ok(self.journal().list(&called, usize::MAX >> 1)?.runs)
     }
 
+    /// Until when a run waits for nothing but a time, itself or in the runs it has called; in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn sleeps_until(&self, report: &Report) -> Result<Option<u64>, Error> {
+        let record = self.journal().run(report.run)?;
+        if record.status == journal::Status::Sleeping {
+            return Ok(record.wake_at);
+        }
+        let mut earliest: Option<u64> = None;
+        for awaited in &report.pending {
+            let Deed::Call { .. } = &awaited.action.what else {
+                return Ok(None);
+            };
+            let called = deed::called(report.run, &awaited.action);
+            if self.journal().run(called).is_err() {
+                return Ok(None);
+            }
+            let Some(until) = self.sleeps_until(&self.report(called)?)? else {
+                return Ok(None);
+            };
+            earliest = Some(earliest.map_or(until, |it| it.min(until)));
+        }
+        Ok(earliest)
+    }
+
+    /// How many levels of calls lie below a run.
+    pub(super) fn levels_below(&self, run: RunId) -> Result<u32, Error> {
+        let mut levels = 0;
+        for child in self.called(run)? {
+            levels = levels.max(1 + self.levels_below(child.id)?);
+        }
+        Ok(levels)
+    }
+
     /// Cancels what a run has called and no longer waits for: the call had no more time, or the
     /// run failed beside it.
     pub(super) async fn end_forgotten(&self, id: RunId, run: &Run) -> Result<(), Error> {
@@ -58,32 +106,37 @@ impl Host {
         Ok(())
     }
 
-    /// What a run waits for, with what the runs it has called wait for.
+    /// What a run waits for, with what the runs it has called wait for. A step of a called run has
+    /// the name of the call before its own.
     ///
     /// # Errors
     ///
     /// Those of the journal.
-    pub fn pending(&self, report: &Report) -> Result<Vec<(RunId, Action)>, Error> {
+    pub fn pending(&self, report: &Report) -> Result<Vec<Pending>, Error> {
         let mut pending = Vec::new();
-        let mut calls = false;
-        for action in &report.pending {
-            match &action.what {
-                Deed::Call { .. } => calls = true,
+        for awaited in &report.pending {
+            match &awaited.action.what {
+                Deed::Call { .. } => {
+                    let called = deed::called(report.run, &awaited.action);
+                    match self.journal().run(called) {
+                        Ok(child) if !child.status.is_final() => {}
+                        // It is over, or has not begun.
+                        Ok(_) | Err(journal::Error::NoSuchRun { .. }) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                    let below = self.pending(&self.report(called)?)?.into_iter();
+                    pending.extend(below.map(|below| Pending {
+                        step: format!("{}/{}", awaited.step, below.step),
+                        ..below
+                    }));
+                }
                 Deed::Environment { .. }
                 | Deed::Shell { .. }
                 | Deed::Tool { .. }
                 | Deed::Prompt { .. }
                 | Deed::Delegate { .. }
                 | Deed::DelegateItem { .. }
-                | Deed::Judge { .. } => pending.push((report.run, action.clone())),
-            }
-        }
-        if calls {
-            for child in self.called(report.run)? {
-                if !child.status.is_final() {
-                    let report = self.report(child.id)?;
-                    pending.extend(self.pending(&report)?);
-                }
+                | Deed::Judge { .. } => pending.push(awaited.clone()),
             }
         }
         Ok(pending)

@@ -8,9 +8,11 @@ use super::local::{Error, Host, ReportStatus, StartOptions, now};
 use super::secrets::{Prepared, foreign};
 use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
-use super::{Answer, Asked, Question, ToolCall};
+use super::{Answer, Asked, Question, ToolCall, judge_message};
+use crate::expression;
 use crate::journal::{self, Hash, RunId};
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Refusal};
+use crate::secret;
 use crate::value::Value;
 
 impl Host {
@@ -136,20 +138,19 @@ impl Host {
                 self.ask(run, action, message, Asked::Prompt(*kind, options))
                     .await
             }
-            Deed::Judge { choices, .. } => {
-                self.ask(
-                    run,
-                    action,
-                    "Which of these holds?",
-                    Asked::Judgement(choices),
-                )
-                .await
+            Deed::Judge { choices, result } => {
+                let record = self.journal().run(run);
+                let workflow = record.map(|record| record.workflow).unwrap_or_default();
+                let shown = secret::mask_value(result);
+                let message = judge_message(&workflow, &action.node, &shown);
+                self.ask(run, action, &message, Asked::Judgement(choices))
+                    .await
             }
             Deed::Delegate {
                 instructions,
                 returns,
                 complaint,
-                ..
+                agent,
             } => {
                 let mut told = instructions.clone();
                 if let Some(schema) = returns {
@@ -160,12 +161,14 @@ impl Host {
                 if let Some(complaint) = complaint {
                     told.push_str(&format!("\n\nYour last answer did not: {complaint}"));
                 }
-                self.delegate(run, action, &told, base).await
+                self.delegate(run, action, agent.as_deref(), &told, base)
+                    .await
             }
             Deed::DelegateItem {
                 task,
                 inputs,
                 prompt,
+                agent,
                 ..
             } => {
                 let standard = || {
@@ -174,7 +177,8 @@ impl Host {
                     )
                 };
                 let instructions = prompt.clone().unwrap_or_else(standard);
-                self.delegate(run, action, &instructions, base).await
+                self.delegate(run, action, Some(agent), &instructions, base)
+                    .await
             }
             Deed::Call { .. } => self.call(run, action, agent_driven).await,
         }
@@ -200,6 +204,10 @@ impl Host {
             let answer = self.inner.options.people.ask(question).await;
             let happening = match answer {
                 Answer::Later => return None,
+                Answer::Unfit(reason) => {
+                    complaint = Some(reason);
+                    continue;
+                }
                 Answer::Declined(reason) => {
                     return Some(Happening::Declined {
                         action: action.id,
@@ -220,16 +228,34 @@ impl Host {
         }
     }
 
+    /// What the definition of a run says to an agent of its own.
+    fn instructions_of(&self, run: RunId, agent: &str) -> Option<String> {
+        let program = self.program_of(run).ok()?;
+        let mut agents = program.graph().agents.iter();
+        let found = agents.find(|known| known.name == agent)?;
+        Some(found.instructions.to_string())
+    }
+
     async fn delegate(
         &self,
         run: RunId,
         action: &Action,
+        agent: Option<&str>,
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
         let command = self.inner.options.agent.as_ref()?;
-        let quoted = instructions.replace('\'', r"'\''");
-        let command = format!("printf '%s' '{quoted}' | {command}");
+        let meant = agent.map(|agent| agent.trim_start_matches('@'));
+        let own = meant.and_then(|agent| self.instructions_of(run, agent));
+        let told = match own {
+            Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
+            None => instructions.to_owned(),
+        };
+        let command = format!("printf '%s' {} | {command}", expression::quoted(&told));
+        let env: Vec<(String, String)> = meant
+            .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
+            .into_iter()
+            .collect();
         let shell = Shell {
             journal: self.journal(),
             watch: &self.inner.options.watch,
@@ -237,7 +263,7 @@ impl Host {
             step: &action.node,
             key: &action.key,
             command: &command,
-            env: &[],
+            env: &env,
             directory: base.to_owned(),
             started_at: now(),
             scrubber: self.inner.vault.scrubber(&run.to_string()),

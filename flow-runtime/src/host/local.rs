@@ -9,6 +9,7 @@ use flow_model::graph::Graph;
 use tokio::sync::watch;
 
 use super::background::Background;
+use super::called::Pending;
 use super::driver::Driver;
 use super::execution_log::Logs;
 use super::keep::Keepsakes;
@@ -20,8 +21,7 @@ use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workf
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
-    Start, Status,
+    Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start, Status,
 };
 use crate::secret::{self, Reference};
 use crate::terminal::Terminals;
@@ -87,7 +87,7 @@ pub struct Report {
     /// From its start to its last event, in milliseconds.
     pub elapsed_ms: u64,
     /// What it waits for.
-    pub pending: Vec<Action>,
+    pub pending: Vec<Pending>,
     /// Secret inputs that it needs and that nobody here knows.
     pub missing_secrets: Vec<String>,
     /// What became of the definition it came with, or why that could not be kept; `None` where none

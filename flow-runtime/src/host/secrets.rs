@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Boxed;
+use super::called::Pending;
 use super::local::{Error, Host, Report};
 use super::traces::Traces;
+use crate::expression;
 use crate::input::read_reference;
 use crate::journal::RunId;
 use crate::run::{
@@ -275,8 +277,7 @@ impl Host {
                 Piece::Secret(place) => match self.secret(place, step).await? {
                     None => return Ok(Err(place.input.to_owned())),
                     Some(value) if place.quoted => {
-                        let quoted = plain(&value).replace('\'', r"'\''");
-                        revealed.push_str(&format!("'{quoted}'"));
+                        revealed.push_str(&expression::quoted(&plain(&value)));
                     }
                     Some(value) => revealed.push_str(&plain(&value)),
                 },
@@ -509,7 +510,14 @@ impl Report {
             state: secret::mask_value(&self.state),
             variables: secret::mask_value(&self.variables),
             error: self.error.as_ref().map(masked_failure),
-            pending: self.pending.iter().map(masked_action).collect(),
+            pending: self
+                .pending
+                .into_iter()
+                .map(|awaited| Pending {
+                    action: masked_action(&awaited.action),
+                    ..awaited
+                })
+                .collect(),
             ..self
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use flow_model::graph::{CallAnswer, CallTarget, Kind, Node, OutputFormat, Template, ToolRef};
+use flow_model::graph::{
+    CallAnswer, CallTarget, Kind, Node, OutputFormat, Shell, Template, ToolRef,
+};
 
 use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
@@ -205,7 +207,7 @@ impl<'r> Machine<'r> {
 
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
-        self.remember_first(id, node, action.id);
+        self.remember_first(id, &action.node, action.id);
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);
@@ -286,18 +288,16 @@ pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
 }
 
 /// What a command's result means: its value by format, or why it failed.
-pub(super) fn shell_result(
-    node: &Node,
-    output: OutputFormat,
-    result: &Value,
-) -> Result<Value, Failure> {
+pub(super) fn shell_result(node: &Node, shell: &Shell, result: &Value) -> Result<Value, Failure> {
+    let output = shell.output;
     let exit = match result.get("exit_code") {
         Some(Value::Int(code)) => *code,
         _ => 0,
     };
     let captured = node.writes.iter().any(|write| write.value.is_none());
-    let whole = output == OutputFormat::Result && captured && node.retry.is_none();
-    if exit != 0 && !whole {
+    let handled = shell.exit_fails || node.retry.is_some();
+    let is_data = output == OutputFormat::Result && captured && !handled;
+    if exit != 0 && !is_data {
         // Most programs say what is wrong where errors belong; the others say it last.
         let said = ["stderr", "stdout"].into_iter().find_map(|stream| {
             let text = result.get(stream).and_then(Value::as_str)?;

@@ -280,7 +280,7 @@ impl Machine<'_> {
             Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
         };
         let meaning = match &node.kind {
-            Kind::Shell(shell) => shell_result(node, shell.output, &raw),
+            Kind::Shell(shell) => shell_result(node, shell, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),
             Kind::Delegate { .. } => match self.answer(id, index, node, &action, &raw) {
                 Ok(answer) => answer,

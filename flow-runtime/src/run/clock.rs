@@ -1,7 +1,7 @@
 //! Time: timers that run out, and how long a run may take.
 
 use super::action::seconds_for;
-use super::effect::{Deed, Effect, Status};
+use super::effect::{Deed, Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, ROOT, Waits};
 use super::machine::Machine;
@@ -36,6 +36,8 @@ impl Machine<'_> {
             let mut frames = self.data.frames.iter();
             let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
             let id = cleaning.map_or(ROOT, |(id, _)| *id);
+            // Its time has run out, not that of the step under way.
+            self.abandon(id, Ending::Stopped);
             self.fail_frame(id, failure);
             return;
         }

@@ -1,6 +1,6 @@
 //! Everything a run remembers. It can be written down and read back; the rest is derived.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use flow_model::graph::Graph;
@@ -11,6 +11,7 @@ use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
+use super::past::PastTasks;
 use super::state::Store;
 use crate::value::Value;
 
@@ -49,7 +50,7 @@ pub struct Data {
     pub ready: VecDeque<FrameId>,
     /// Nodes executed.
     pub steps: u64,
-    /// Evaluations so far; random values are made from it.
+    /// Evaluations so far; random values are made from it and from the run.
     pub evaluations: u64,
     /// Values of computed fields made so far.
     pub transformations: u64,
@@ -81,9 +82,29 @@ pub struct Data {
     /// Where somebody last wanted to be able to come back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// Tasks that failed in fan-outs that are over, so that their sub-agents can be told.
+    /// How the tasks of fan-outs that are over ended, by the number of the fan-out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub failed_tasks: BTreeMap<ActionId, BTreeSet<usize>>,
+    pub past_tasks: BTreeMap<ActionId, PastTasks>,
+}
+
+impl Data {
+    /// The frame that remembers what a frame hands out first: failure steps of the workflow count
+    /// with its own steps, also when they run once more.
+    pub(super) fn keeper(&self, id: FrameId) -> FrameId {
+        match self.frames.get(&id).map(|frame| frame.body) {
+            Some(BodyRef::OnError) => ROOT,
+            Some(BodyRef::Main | BodyRef::Task(_) | BodyRef::Cleanup(_)) | None => id,
+        }
+    }
+
+    /// The frames that belong to no fan-out: the workflow's, and that of its failure steps.
+    pub(super) fn heads(&self) -> impl Iterator<Item = FrameId> + '_ {
+        let heads = self
+            .frames
+            .iter()
+            .filter(|(_, frame)| frame.parent.is_none());
+        heads.map(|(id, _)| *id)
+    }
 }
 
 fn is_null(value: &Value) -> bool {
@@ -151,7 +172,22 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         counting_since: None,
         resting: false,
         checkpoint: None,
-        failed_tasks: BTreeMap::new(),
+        past_tasks: BTreeMap::new(),
         start: start.clone(),
     }
+}
+
+impl Data {
+    /// What the randomness of an evaluation starts from: the run's own, and the same whenever the
+    /// run is replayed.
+    pub(super) fn seed(&self) -> u64 {
+        own(&self.start.run) ^ self.evaluations
+    }
+}
+
+/// The number of a run, by FNV-1a.
+fn own(run: &str) -> u64 {
+    run.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {
+        (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

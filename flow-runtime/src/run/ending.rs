@@ -3,7 +3,8 @@
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 use flow_model::tools::ContractSide;
 
-use super::effect::{Effect, Finish, Status};
+use super::data::Checkpoint;
+use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
@@ -14,6 +15,7 @@ use crate::value::Value;
 impl<'r> Machine<'r> {
     /// A frame has reached the end of its body, or returned.
     pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
+        self.leave_all(id);
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
@@ -102,6 +104,7 @@ impl<'r> Machine<'r> {
 
     /// A frame has failed; what that means depends on whose it is.
     pub(super) fn fail_frame(&mut self, id: FrameId, failure: Failure) -> Next {
+        self.abandon(id, Ending::from(&failure));
         let Some(frame) = self.data.frames.get(&id) else {
             return Next::Over;
         };
@@ -150,26 +153,14 @@ impl<'r> Machine<'r> {
         self.stop_all();
         self.data.error = Some(failure.clone());
         let on_error = &self.graph.on_error;
-        if let Some(path) = &on_error.collect_to {
-            let segments: Vec<String> = path
-                .segments
-                .iter()
-                .map(|segment| match segment {
-                    Template::Literal(literal) => plain(&Value::from(literal)),
-                    Template::Expression(_)
-                    | Template::Text(_)
-                    | Template::List(_)
-                    | Template::Map(_) => String::new(),
-                })
-                .collect();
-            let change = Change {
-                tier: path.tier,
-                path: segments,
-                operation: Operation::Append,
-                value: failure.to_value(),
-            };
-            // An error that cannot be collected must not hide the error itself.
-            let _ = self.change(ROOT, &[change]);
+        self.collect_error(&failure);
+        if on_error.action == ErrorAction::CheckpointAndFail {
+            self.data.checkpoint = Some(Checkpoint {
+                at: self.at,
+                event: self.data.applied,
+                step: failure.step.clone(),
+                reason: failure.message.clone(),
+            });
         }
         let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
         if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
@@ -188,6 +179,32 @@ impl<'r> Machine<'r> {
         frame.error = Some(failure);
         self.data.frames.insert(self.data.next_frame, frame);
         self.data.ready.push_back(self.data.next_frame);
+    }
+
+    /// Appends an error to where the document wants its errors.
+    pub(super) fn collect_error(&mut self, failure: &Failure) {
+        if let Some(path) = &self.graph.on_error.collect_to {
+            let segments: Vec<String> = path
+                .segments
+                .iter()
+                .map(|segment| match segment {
+                    Template::Literal(literal) => plain(&Value::from(literal)),
+                    Template::Expression(_)
+                    | Template::Text(_)
+                    | Template::Command(_)
+                    | Template::List(_)
+                    | Template::Map(_) => String::new(),
+                })
+                .collect();
+            let change = Change {
+                tier: path.tier,
+                path: segments,
+                operation: Operation::Append,
+                value: failure.to_value(),
+            };
+            // An error that cannot be collected must not hide the error itself.
+            let _ = self.change(ROOT, &[change]);
+        }
     }
 
     pub(super) fn end_failed(&mut self, failure: Option<Failure>) {
@@ -215,6 +232,7 @@ impl<'r> Machine<'r> {
 
     /// Nothing that is under way is wanted any more.
     pub(super) fn stop_all(&mut self) {
+        self.remember_all_tasks();
         let waiting: Vec<ActionId> = std::mem::take(&mut self.data.waiting).into_keys().collect();
         for action in waiting {
             self.effects.push(Effect::Stop(action));
@@ -222,6 +240,10 @@ impl<'r> Machine<'r> {
         self.data.under_way = 0;
         self.data.queue.clear();
         self.data.ready.clear();
+        let frames: Vec<FrameId> = self.data.frames.keys().copied().collect();
+        for frame in frames {
+            self.abandon(frame, Ending::Stopped);
+        }
         self.data.frames.retain(|id, _| *id == ROOT);
         if let Some(frame) = self.data.frames.get_mut(&ROOT) {
             frame.step = None;

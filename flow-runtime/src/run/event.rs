@@ -110,6 +110,30 @@ pub enum Happening {
     Resumed(Allowance),
 }
 
+impl Happening {
+    /// The action or timer that is over with it.
+    #[must_use]
+    pub const fn ends(&self) -> Option<ActionId> {
+        match self {
+            Happening::Completed { action, .. }
+            | Happening::Failed { action, .. }
+            | Happening::TimedOut { action, .. }
+            | Happening::Declined { action, .. } => Some(*action),
+            Happening::Woke { timer } => Some(*timer),
+            Happening::Started(_)
+            | Happening::Updated { .. }
+            | Happening::Continued
+            | Happening::Rested
+            | Happening::Checkpointed { .. }
+            | Happening::Taken { .. }
+            | Happening::Late { .. }
+            | Happening::GivenUp { .. }
+            | Happening::Cancelled { .. }
+            | Happening::Resumed(_) => None,
+        }
+    }
+}
+
 /// What a run that tries again may do, where that is more than it might before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allowance {
@@ -230,12 +254,13 @@ impl Failure {
         }
     }
 
-    /// The same, in a step, which the message names from then on.
+    /// The same, in a step, which the message names from then on, unless it is somebody else's.
     #[must_use]
     pub fn at(mut self, step: &str) -> Self {
         if self.step.is_none() {
             self.step = Some(step.to_owned());
-            if !self.message.contains(&format!("`{step}`")) {
+            let is_ours = self.kind != FailureKind::Action;
+            if is_ours && !self.message.contains(&format!("`{step}`")) {
                 self.message = format!("`{step}`: {}", self.message);
             }
         }

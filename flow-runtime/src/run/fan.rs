@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flow_model::grammar::MAX_TASK_DEPTH;
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
-use super::effect::{Action, Deed, Effect};
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
@@ -45,7 +45,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, index),
+            tasks: self.number_tasks(id, node),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
@@ -120,20 +120,23 @@ impl<'r> Machine<'r> {
     }
 
     /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
-    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+    fn number_tasks(&mut self, id: FrameId, node: &Node) -> Option<ActionId> {
         if !self.data.start.agent_driven {
             return None;
         }
         let tasks = self.next_action();
         self.data.waiting.insert(tasks, id);
-        self.remember_first(id, index, tasks);
+        self.remember_first(id, &node.id, tasks);
         Some(tasks)
     }
 
-    /// Remembers what a node hands out first in a frame.
-    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if let Some(frame) = self.data.frames.get_mut(&id) {
-            frame.first.entry(index).or_insert(action);
+    /// Remembers what a node hands out first.
+    pub(super) fn remember_first(&mut self, id: FrameId, node: &str, action: ActionId) {
+        let keeper = self.data.keeper(id);
+        if let Some(frame) = self.data.frames.get_mut(&keeper)
+            && !frame.first.contains_key(node)
+        {
+            frame.first.insert(node.to_owned(), action);
         }
     }
 
@@ -179,6 +182,9 @@ impl<'r> Machine<'r> {
         let Some((id, index)) = self.tasks(tasks) else {
             return;
         };
+        if let Some(children) = self.children(id).cloned() {
+            self.remember_tasks(&children);
+        }
         self.stop_children(id);
         self.data.waiting.remove(&tasks);
         let next = self.failed(id, index, failure, Value::Null);
@@ -438,7 +444,7 @@ impl<'r> Machine<'r> {
     }
 
     /// Ends a frame and everything below it without a result.
-    fn stop_frame(&mut self, id: FrameId) {
+    pub(super) fn stop_frame(&mut self, id: FrameId) {
         // The next to stop is the last: what is below a frame comes before what is beside it.
         let mut stopping = vec![Child::Frame(id)];
         while let Some(child) = stopping.pop() {
@@ -449,6 +455,7 @@ impl<'r> Machine<'r> {
                     continue;
                 }
             };
+            self.abandon(id, Ending::Stopped);
             let Some(frame) = self.data.frames.remove(&id) else {
                 continue;
             };
@@ -468,6 +475,7 @@ impl<'r> Machine<'r> {
                     self.release();
                 }
                 Some(Waits::Children(children)) => {
+                    self.remember_tasks(&children);
                     stopping.extend(children.running.into_values().rev());
                 }
                 Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
@@ -485,18 +493,15 @@ impl<'r> Machine<'r> {
             .map(|at| children.results.get(&at).cloned().unwrap_or_default())
             .collect();
         let failures = children.failures.len();
-        let failed: BTreeSet<usize> = children.failures.keys().copied().collect();
-        let tasks = children.tasks;
+        let tasks = children.tasks.map(|tasks| (tasks, children.clone()));
         let first = children
             .failures
             .iter()
             .next()
             .map(|(at, f)| (*at, f.message.clone()));
-        if let Some(tasks) = tasks {
+        if let Some((tasks, children)) = tasks {
             self.data.waiting.remove(&tasks);
-            if !failed.is_empty() {
-                self.data.failed_tasks.insert(tasks, failed);
-            }
+            self.remember_tasks(&children);
         }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {

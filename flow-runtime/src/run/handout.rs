@@ -52,6 +52,22 @@ impl Deed {
     }
 }
 
+impl Deed {
+    /// Whether a person is asked; whoever answers first is heard.
+    #[must_use]
+    pub const fn asks_person(&self) -> bool {
+        match self {
+            Deed::Prompt { .. } | Deed::Judge { .. } => true,
+            Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
+        }
+    }
+}
+
 /// The part of a run that one agent works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
@@ -127,11 +143,8 @@ pub enum NamedTask<'a> {
     Task(Part, TaskState<'a>),
     /// A task, by this name, of the workflow that this action calls.
     Called(&'a Action, &'a str),
-    /// A task of a fan-out that is over.
-    Past {
-        /// Whether it failed.
-        failed: bool,
-    },
+    /// A task of a fan-out that is over, as far as that is remembered.
+    Past(Option<TaskState<'a>>),
     /// Nothing.
     Nobody,
 }
@@ -198,7 +211,11 @@ impl Run {
             return found;
         };
         match part {
-            Part::Main => self.look(data, ROOT, &mut found),
+            Part::Main => {
+                for head in data.heads() {
+                    self.look(data, head, &mut found);
+                }
+            }
             Part::Task { tasks, item } => {
                 let child = self
                     .tasks(tasks)
@@ -256,6 +273,19 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Until when the run waits for nothing but a time, in milliseconds since 1970.
+    #[must_use]
+    pub fn sleeps(&self) -> Option<u64> {
+        let data = self.running()?;
+        // Nothing to look for while something is being done.
+        if data.under_way > 0 || !data.ready.is_empty() {
+            return None;
+        }
+        let found = self.handouts(Part::Main);
+        let alone = found.steps.is_empty() && found.under_way.is_empty() && !found.goes_on;
+        found.wakes.filter(|_| alone)
     }
 
     fn running(&self) -> Option<&Data> {
@@ -418,15 +448,13 @@ impl Run {
     }
 
     fn name_in(&self, id: FrameId, node: &Node, number: ActionId) -> String {
-        let Some((data, frame)) = self
-            .data()
-            .and_then(|data| Some((data, data.frames.get(&id)?)))
-        else {
+        let Some(data) = self.data() else {
             return format!("{}~{}", node.id, number.0);
         };
         let part = self.part_of(data, id);
+        let keeper = data.keeper(id);
         let (own, before) = match part {
-            Part::Main => (id == ROOT && !data.again, String::new()),
+            Part::Main => (keeper == ROOT && !data.again, String::new()),
             Part::Task { tasks, item } => {
                 let own = self
                     .tasks(tasks)
@@ -435,12 +463,7 @@ impl Run {
                 (own && fresh, format!("{}/", self.task_name(tasks, item)))
             }
         };
-        let mut first = frame.first.iter();
-        let is_first = own
-            && first.any(|(index, first)| {
-                *first == number && self.node_of(frame, *index).is_some_and(|n| n.id == node.id)
-            });
-        if is_first {
+        if own && first_in(data, keeper, &node.id) == Some(number) {
             format!("{before}{}", node.id)
         } else {
             format!("{before}{}~{}", node.id, number.0)
@@ -472,7 +495,7 @@ impl Run {
                         None => past |= !matches!(state, TaskState::Open { .. } | TaskState::Begun),
                     }
                 }
-                NamedTask::Past { .. } => past = true,
+                NamedTask::Past(_) => past = true,
                 NamedTask::Called(..) | NamedTask::Nobody => {}
             }
             match self.named(before) {
@@ -483,7 +506,7 @@ impl Run {
                 _ => {}
             }
         }
-        if let Some(number) = self.first_in(data, ROOT, name) {
+        if let Some(number) = first_in(data, ROOT, name) {
             match self.numbered(number, name) {
                 Named::Nobody => past = true,
                 found => return found,
@@ -512,20 +535,9 @@ impl Run {
         };
         let found = self.tasks(tasks)?;
         match found.children.running.get(&item)? {
-            Child::Frame(frame) => self.first_in(data, *frame, node),
+            Child::Frame(frame) => first_in(data, *frame, node),
             Child::Action(action) => (node == found.node.id).then_some(*action),
         }
-    }
-
-    /// What a node has handed out first in a frame.
-    fn first_in(&self, data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
-        let frame = data.frames.get(&frame)?;
-        let mut first = frame.first.iter();
-        let found = first.find(|(index, _)| {
-            self.node_of(frame, **index)
-                .is_some_and(|it| *it.id == *node)
-        });
-        found.map(|(_, number)| *number)
     }
 
     /// Whom the name of a task belongs to.
@@ -546,11 +558,9 @@ impl Run {
                     return NamedTask::Task(part, self.task_state(&tasks, item));
                 }
                 Named::Past => {
-                    let number = number_of(before).or_else(|| self.first_in(data, ROOT, before));
-                    let failed = number
-                        .and_then(|number| data.failed_tasks.get(&number))
-                        .is_some_and(|failed| failed.contains(&item));
-                    return NamedTask::Past { failed };
+                    let number = number_of(before).or_else(|| first_in(data, ROOT, before));
+                    let past = number.and_then(|number| data.past_tasks.get(&number));
+                    return NamedTask::Past(past.map(|past| past.state(item)));
                 }
                 Named::Called(action, rest) => {
                     // The rest of the whole name, with the item.
@@ -603,6 +613,11 @@ impl Run {
             }
         }
     }
+}
+
+/// What was handed out first under the id of a node.
+fn first_in(data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
+    data.frames.get(&frame)?.first.get(node).copied()
 }
 
 /// The number at the end of a name.

@@ -8,7 +8,7 @@ use flow_model::graph::{
 
 use super::computed::Dependents;
 use super::data::Data;
-use super::effect::{Effect, Ending, Place, Status};
+use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
@@ -81,13 +81,6 @@ impl<'r> Machine<'r> {
     pub(super) fn node(&self, frame: FrameId, node: u16) -> Option<&'r Node> {
         let body = self.data.frames.get(&frame)?.body;
         self.body(body).nodes.get(usize::from(node))
-    }
-
-    pub(super) fn place(&self, frame: FrameId, node: &Node) -> Place {
-        Place {
-            frame,
-            node: node.id.to_string(),
-        }
     }
 
     pub(super) fn next_action(&mut self) -> ActionId {
@@ -173,6 +166,7 @@ impl<'r> Machine<'r> {
         frame.loops.truncate(keep);
         frame.at = to;
         frame.step = None;
+        self.leave_loops(id, to);
         if id == ROOT
             && let Target::Node(node) = to
         {
@@ -197,11 +191,8 @@ impl<'r> Machine<'r> {
             .and_then(|frame| frame.loops.last())
             .is_some_and(|inner| inner.node == index);
         if !again {
-            let limit = self
-                .data
-                .start
-                .max_steps
-                .unwrap_or(self.graph.limits.max_steps);
+            let allowed = self.data.start.max_steps;
+            let limit = allowed.unwrap_or(self.graph.limits.max_steps);
             if self.data.steps >= limit {
                 let done = match (self.graph.form, limit) {
                     (Form::States, 1) => "1 state has".to_owned(),
@@ -209,14 +200,20 @@ impl<'r> Machine<'r> {
                     (Form::Steps, 1) => "1 step has".to_owned(),
                     (Form::Steps, _) => format!("{limit} steps have"),
                 };
+                let raise = match allowed {
+                    Some(_) => "run it with a higher `max_states` (`--max-steps`)",
+                    None => {
+                        "raise `limits.max_steps`, or run it with a higher `max_states` (`--max-steps`)"
+                    }
+                };
                 let message = format!(
-                    "{done} been executed and the run is not over; resume it with a higher `max_steps` if it is meant to go on, or raise `limits.max_steps`"
+                    "{done} been executed and the run is not over; if it is meant to go on, {raise}, or resume it with `flow resume --max-steps`"
                 );
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);
             }
             self.data.steps += 1;
-            self.effects.push(Effect::Entered(self.place(id, node)));
+            self.visit(id, index, node);
         }
         if let Some(when) = &node.when
             && !again
@@ -238,23 +235,6 @@ impl<'r> Machine<'r> {
         let to = to.unwrap_or(Target::Complete);
         self.left(id, node, Ending::Skipped, to);
         Next::Go(to)
-    }
-
-    pub(super) fn left(&mut self, id: FrameId, node: &Node, outcome: Ending, to: Target) {
-        let next = match (to, self.data.frames.get(&id)) {
-            (Target::Node(next), Some(frame)) => self
-                .body(frame.body)
-                .nodes
-                .get(usize::from(next))
-                .map(|node| node.id.to_string()),
-            _ => None,
-        };
-        let place = self.place(id, node);
-        self.effects.push(Effect::Left {
-            place,
-            outcome,
-            next,
-        });
     }
 
     /// Does what a node does, or starts it.
@@ -473,7 +453,7 @@ impl<'r> Machine<'r> {
 
     pub(super) fn seed(&mut self) -> u64 {
         self.data.evaluations += 1;
-        self.data.evaluations
+        self.data.seed()
     }
 
     pub(super) fn evaluate<T>(
@@ -514,7 +494,7 @@ impl<'r> Machine<'r> {
         id: FrameId,
         template: &Template,
     ) -> Result<Value, Failure> {
-        self.data.evaluations += 1;
+        let seed = self.seed();
         let view = View {
             graph: self.graph,
             dependents: self.dependents,
@@ -526,7 +506,7 @@ impl<'r> Machine<'r> {
             locals: &[],
             has_state: false,
             at: self.at,
-            seed: self.data.evaluations,
+            seed,
         };
         self.evaluator.render(template, &view)
     }

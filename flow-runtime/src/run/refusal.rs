@@ -69,7 +69,8 @@ impl Run {
                     Some(_) | None => Ok(()),
                 }
             }
-            Happening::Resumed(_) => Err(Refusal::NotFailed),
+            // One that has ended otherwise stays so; one that goes on needs nothing.
+            Happening::Resumed(_) => over(data).and(Err(Refusal::NotFailed)),
             Happening::Updated { updates } => {
                 over(data)?;
                 let changes = changes(updates)?;
@@ -88,6 +89,7 @@ impl Run {
                 let max = self.program.graph().limits.max_state_bytes;
                 trial
                     .apply(&changes, max)
+                    .map(drop)
                     .map_err(|failure| Refusal::State(failure.message))
             }
             Happening::Completed { action, result } => self.check_answer(data, *action, result),

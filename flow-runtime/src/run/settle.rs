@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
 };
 
 use super::effect::{Deed, Effect, Ending};
@@ -106,12 +106,10 @@ impl<'r> Machine<'r> {
             .get_mut(&id)
             .and_then(|frame| frame.store.as_mut());
         match own {
-            Some(store) => store.apply(changes, max),
+            Some(store) => store.apply(changes, max).map(drop),
             None => {
-                self.data.store.apply(changes, max)?;
-                let mut fields: Vec<&str> = changes.iter().map(|c| c.path[0].as_str()).collect();
-                fields.dedup();
-                self.recompute(Some(&fields));
+                let written = self.data.store.apply(changes, max)?;
+                self.recompute(Some(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }
@@ -274,6 +272,12 @@ impl<'r> Machine<'r> {
             (None, _) => Ending::Success,
         };
         self.left(id, node, ending, edge.to);
+        if let (Some(failure), Guard::Failure, Form::Steps) =
+            (&settled.error, &edge.guard, self.graph.form)
+            && self.graph.on_error.action == ErrorAction::Continue
+        {
+            self.collect_error(failure);
+        }
         Next::Go(edge.to)
     }
 
@@ -306,7 +310,7 @@ impl<'r> Machine<'r> {
             result: settled.result.clone(),
         };
         let action = self.action(id, node, deed);
-        self.remember_first(id, index, action.id);
+        self.remember_first(id, &node.id, action.id);
         self.data.waiting.insert(action.id, id);
         self.data.under_way += 1;
         self.effects.push(Effect::Act(action.clone()));

@@ -170,7 +170,7 @@ steps:
     assert_eq!(step_id(&turn), "last");
     let turn = server.fail(run, "last", "no use").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    assert_eq!(turn.error.unwrap().message, "`last`: no use");
+    assert_eq!(turn.error.unwrap().message, "no use");
 
     // A failed run goes on from where it failed.
     server.agents.resume(run).await.unwrap();
@@ -211,9 +211,12 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
         let id = step_id(&turn);
         assert!(!seen.contains(&id), "{id} again");
         turn = server.submit(run, &id, json!(command[5..])).await;
-        // What was submitted before changes nothing.
+        // What was submitted before changes nothing, and whoever means the round at hand is told.
         for old in &seen {
-            assert_eq!(server.submit(run, old, json!("late")).await, turn);
+            let mut again = server.submit(run, old, json!("late")).await;
+            let note = again.note.take();
+            assert_eq!(again, turn);
+            assert_eq!(note.is_some(), turn.step.is_some(), "{note:?}");
         }
         seen.push(id);
     }

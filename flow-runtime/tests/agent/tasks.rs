@@ -168,7 +168,7 @@ async fn a_failed_task_means_what_on_child_error_says() {
     assert_ne!(again, "each.0/twice");
     let turn = server.fail(run, &again, "second").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    assert_eq!(turn.error.unwrap().message, "`twice`: second");
+    assert_eq!(turn.error.unwrap().message, "second");
     let turn = server.next(run, Some("each.1")).await;
     let done = server.submit(run, &step_id(&turn), json!({"n": 4})).await;
     assert_eq!(done.status, TurnStatus::Completed);
@@ -212,7 +212,7 @@ async fn an_agent_that_cannot_have_its_tasks_done_fails_the_step() {
     server.next(run, None).await;
     let turn = server.fail(run, "each", "no sub-agents here").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    assert_eq!(turn.error.unwrap().message, "`each`: no sub-agents here");
+    assert_eq!(turn.error.unwrap().message, "no sub-agents here");
 }
 
 #[tokio::test]

@@ -342,7 +342,7 @@ states:
   open:
     action: {tool: open_terminal}
     transitions: [{condition: success, next_state: end}]
-  end: {action: {tool: run_command, params: {command: "{{ inputs.ending }}"}}}
+  end: {action: {tool: run_command, params: {command: "{{ inputs.ending | unquoted }}"}}}
 "#;
     let ending = |word: &str| Value::map([("ending", Value::text(word))]);
     let failed = world
@@ -413,7 +413,7 @@ inputs: {target: {type: string, default: .}}
 initial_state: lint
 states:
   lint:
-    action: {tool: run_command, params: {command: "echo linting {{ inputs.target | sh }}"}}
+    action: {tool: run_command, params: {command: "echo linting {{ inputs.target }}"}}
 "#;
 const CHECKS: &str = r#"
 initial_state: test
@@ -650,7 +650,7 @@ states:
         .start(text, Value::Null, StartOptions::default())
         .await;
     let report = world.host.report(run).unwrap();
-    let open = report.pending[0].id;
+    let open = report.pending[0].action.id;
     let opened = json!({"success": true, "session_id": "t-gone", "shell": "bash"});
     let happening = Happening::Completed {
         action: open,
@@ -687,7 +687,7 @@ states:
     let report = world.run(text, in_session(&session)).await;
     assert_eq!(report.status, ReportStatus::Waiting, "{:?}", report.error);
     let answered = Happening::Completed {
-        action: report.pending[0].id,
+        action: report.pending[0].action.id,
         result: Value::map([("input", Value::text("yes"))]),
     };
     world.host.record(report.run, answered).await.unwrap();
@@ -739,6 +739,36 @@ states:
 fn sides_of_a_contract_have_their_words() {
     let side = serde_json::to_value(ContractSide::ReturnValues).unwrap();
     assert_eq!(side, "return_values");
+}
+
+#[tokio::test]
+async fn a_value_in_a_command_of_a_terminal_is_never_code() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: bare}]
+  bare:
+    action: {tool: run_command, params: {command: "printf '<%s>' {v} a{{ v }}"}}
+    transitions: [{condition: success, next_state: double}]
+  double:
+    action: {tool: run_command, params: {command: "printf '<%s>' \"a {v}\" '{{ v }}'"}}
+"#;
+    let hostile = r#"x; echo gone $(echo sub) `echo back` "q" 'it'"'s' !! \"#;
+    let options = StartOptions {
+        variables: Value::map([("v", Value::text(hostile))]),
+        ..StartOptions::default()
+    };
+    let report = world.completed(text, options).await;
+    let variable = |name: &str| report.variables.get(name).map(ToString::to_string);
+    let printed =
+        |parts: [&str; 2]| Some(Value::text(format!("<{}><{}>", parts[0], parts[1])).to_string());
+    let after_a = format!("a{hostile}");
+    assert_eq!(variable("bare_output"), printed([hostile, &after_a]));
+    let after_space = format!("a {hostile}");
+    assert_eq!(variable("double_output"), printed([&after_space, hostile]));
 }
 
 /// States whose first action ends by the limit of its own tool, and the ways out of it.

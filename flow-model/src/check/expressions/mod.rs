@@ -291,7 +291,14 @@ impl<'d> Pass<'_, 'd> {
             } => {
                 for (name, tree) in parameters {
                     let typed = tool.value == "send_input" && name.value == "input_text";
-                    see(self, tree, if typed { Role::Typed } else { Role::Template });
+                    let command = crate::tools::find(&tool.value)
+                        .is_some_and(|tool| tool.is_command(&name.value));
+                    let role = match (typed, command) {
+                        (true, _) => Role::Typed,
+                        (_, true) => Role::Command,
+                        _ => Role::Template,
+                    };
+                    see(self, tree, role);
                 }
             }
             Act::Prompt {

@@ -1,16 +1,17 @@
 //! Reads a command as the shell would, and puts values where marks stand.
 
 use super::super::error::{ErrorKind, EvalError};
-use super::{Held, marked, texts, with_secrets, word};
+use super::{Held, Reader, marked, texts, with_parameters, with_words, word};
 use crate::secret;
 
 /// Composes a command from its text and the values its marks stand for.
-pub(super) fn compose(text: &str, held: &[Held]) -> Result<String, EvalError> {
+pub(super) fn compose(text: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
     let mut lexer = Lexer {
         text,
         at: 0,
         out: String::with_capacity(text.len() + 64),
         held,
+        reader,
         frames: vec![Frame::Command],
         pending: Vec::new(),
         fresh: true,
@@ -27,6 +28,7 @@ struct Lexer<'a> {
     at: usize,
     out: String,
     held: &'a [Held],
+    reader: Reader,
     /// What is open, outermost first.
     frames: Vec<Frame>,
     /// Here-documents whose text begins after the current line.
@@ -549,6 +551,12 @@ impl<'a> Lexer<'a> {
                 "write the delimiter without quotes",
             ));
         }
+        if self.reader == Reader::Terminal && secret::concerns(&text) {
+            return Err(misplaced(
+                "in a here-document of a terminal when it is a secret",
+                "put it in a variable before",
+            ));
+        }
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
                 self.out.push('\n');
@@ -566,7 +574,7 @@ impl<'a> Lexer<'a> {
                 self.out.push_str(line);
                 continue;
             }
-            let encoded = with_secrets(line, ("", ""), |text| escaped(text, &['\\', '$', '`']))?;
+            let encoded = with_parameters(line, ("", ""), |text| escaped(text, &['\\', '$', '`']))?;
             let head = document.stripped(&self.out[begun..]);
             let first_letter = head.chars().chain(encoded.chars()).next();
             let alike = first_letter == document.delimiter.chars().next();
@@ -638,18 +646,24 @@ impl<'a> Lexer<'a> {
                     }
                     let before = if first { before } else { Some(' ') };
                     let after = if number == last { next } else { Some(' ') };
-                    encoded.push_str(&word(text, before, after)?);
+                    encoded.push_str(&word(text, before, after, self.reader)?);
                 }
                 self.fresh &= texts.is_empty();
             }
+            Place::Double if self.reader == Reader::Terminal => {
+                encoded = format!("\"{}\"", with_words(&texts.join(" "))?);
+            }
+            Place::Single if self.reader == Reader::Terminal => {
+                encoded = format!("'{}'", with_words(&texts.join(" "))?);
+            }
             Place::Double => {
-                encoded = with_secrets(&texts.join(" "), ("", ""), |text| {
+                encoded = with_parameters(&texts.join(" "), ("", ""), |text| {
                     escaped(text, &['\\', '"', '$', '`'])
                 })?;
             }
             Place::Single => {
                 let text = |text: &str| text.replace('\'', r"'\''");
-                encoded = with_secrets(&texts.join(" "), ("'\"", "\"'"), text)?;
+                encoded = with_parameters(&texts.join(" "), ("'\"", "\"'"), text)?;
             }
             Place::Number => {
                 let text = texts.join(" ");

@@ -35,6 +35,16 @@ impl Held {
     }
 }
 
+/// Which shell reads a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// One that is started for it, with the secrets in its environment.
+    Child,
+    /// The one of a terminal, whichever it is. It knows no secrets, reads `!` in double quotes, and may be
+    /// one to which other things than a quote mean something there.
+    Terminal,
+}
+
 /// What marks begin with: a noncharacter and a number no input can know. The number never reaches
 /// a result.
 static OPENING: LazyLock<String> = LazyLock::new(|| {
@@ -57,9 +67,9 @@ fn marked(text: &str) -> Option<(usize, usize)> {
 }
 
 /// The command, with every value in its place.
-pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError> {
+pub(super) fn compose(rendered: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
     if !held.iter().any(|held| matches!(held, Held::Raw(_))) {
-        return lexer::compose(rendered, held);
+        return lexer::compose(rendered, held, reader);
     }
     let mut text = String::new();
     let mut rest = rendered;
@@ -77,57 +87,55 @@ pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError
         rest = &rest[length..];
     }
     text.push_str(rest);
-    lexer::compose(&text, held)
+    lexer::compose(&text, held, reader)
 }
 
 /// A value as words of the shell: a list as several, anything else as one.
 pub(super) fn words(value: &Value) -> Result<String, EvalError> {
-    let texts = texts(value)?;
-    let words: Result<Vec<String>, _> = texts.iter().map(|text| word(text, None, None)).collect();
-    Ok(words?.join(" "))
+    words_for(value, Reader::Child)
 }
 
 /// The same for a shell that reads the words later: a secret stands there quoted.
 pub(super) fn later_words(value: &Value) -> Result<String, EvalError> {
-    let one = |text: &String| {
-        if !secret::concerns(text) {
-            return word(text, None, None);
-        }
-        let mut quoted = String::new();
-        for piece in secret::pieces(text) {
-            match piece {
-                Piece::Text(text) => quoted.push_str(&single(text)),
-                Piece::Secret(place) => {
-                    let later = secret::quoted(place);
-                    quoted.push_str(&later.ok_or_else(secret_in_code)?);
-                }
-                Piece::Broken => return Err(broken_secret()),
-            }
-        }
-        Ok(quoted)
-    };
-    let words: Result<Vec<String>, _> = texts(value)?.iter().map(one).collect();
-    Ok(words?.join(" "))
+    words_for(value, Reader::Terminal)
 }
 
-/// A text that has secrets in it, for a place: ordinary text through `text`, and each secret as the
-/// parameter that will hold it, between what the place demands around it.
-fn with_secrets(
+fn words_for(value: &Value, reader: Reader) -> Result<String, EvalError> {
+    let texts = texts(value)?;
+    let words = texts.iter().map(|text| word(text, None, None, reader));
+    Ok(words.collect::<Result<Vec<String>, _>>()?.join(" "))
+}
+
+/// A text that may have secrets in it, for a place of a shell that is started for it: ordinary text
+/// through `text`, and each secret as the parameter that will hold it, between what the place
+/// demands around it.
+fn with_parameters(
     value: &str,
     around: (&str, &str),
     text: impl Fn(&str) -> String,
+) -> Result<String, EvalError> {
+    pieced(value, text, |place| {
+        Ok(format!("{}${{{}}}{}", around.0, place.text, around.1))
+    })
+}
+
+/// The same for the shell of a terminal, which reads every piece as a quoted word.
+fn with_words(value: &str) -> Result<String, EvalError> {
+    pieced(value, single, |place| {
+        secret::quoted(place).ok_or_else(secret_in_code)
+    })
+}
+
+fn pieced(
+    value: &str,
+    text: impl Fn(&str) -> String,
+    secret: impl Fn(secret::Place<'_>) -> Result<String, EvalError>,
 ) -> Result<String, EvalError> {
     let mut encoded = String::new();
     for piece in secret::pieces(value) {
         match piece {
             Piece::Text(piece) => encoded.push_str(&text(piece)),
-            Piece::Secret(place) => {
-                encoded.push_str(around.0);
-                encoded.push_str("${");
-                encoded.push_str(place.text);
-                encoded.push('}');
-                encoded.push_str(around.1);
-            }
+            Piece::Secret(place) => encoded.push_str(&secret(place)?),
             Piece::Broken => return Err(broken_secret()),
         }
     }
@@ -179,9 +187,17 @@ fn texts(value: &Value) -> Result<Vec<String>, EvalError> {
 /// A text as one bare word between two characters.
 ///
 /// Harmless words stay plain, so that commands read as a person would write them.
-fn word(text: &str, before: Option<char>, after: Option<char>) -> Result<String, EvalError> {
+fn word(
+    text: &str,
+    before: Option<char>,
+    after: Option<char>,
+    reader: Reader,
+) -> Result<String, EvalError> {
     if secret::concerns(text) {
-        return with_secrets(text, ("\"", "\""), single);
+        return match reader {
+            Reader::Child => with_parameters(text, ("\"", "\""), single),
+            Reader::Terminal => with_words(text),
+        };
     }
     let harmless = |letter: char| {
         letter.is_ascii_alphanumeric()
@@ -213,7 +229,26 @@ const RESERVED: &[&str] = &[
     "select", "then", "time", "until", "while",
 ];
 
-/// A text in single quotes.
-fn single(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+/// A text in single quotes. Backslashes stand outside of them: fish reads them inside.
+pub(crate) fn single(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    let mut rest = text;
+    while let Some(at) = rest.find(['\'', '\\']) {
+        let (before, after) = rest.split_at(at);
+        quoted.push_str(&enclosed(before));
+        quoted.push('\\');
+        quoted.push_str(&after[..1]);
+        rest = &after[1..];
+    }
+    if !rest.is_empty() || text.is_empty() {
+        quoted.push_str(&format!("'{rest}'"));
+    }
+    quoted
+}
+
+fn enclosed(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!("'{text}'"),
+    }
 }

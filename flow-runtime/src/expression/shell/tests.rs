@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::super::clock::draw;
 use super::super::error::ErrorKind;
-use super::{Held, compose, mark};
+use super::{Held, Reader, compose, mark};
 use crate::value::Value;
 
 /// A place, and what the shell must then print. `V` stands for the value.
@@ -131,9 +131,9 @@ fn values(count: u64, seed: u64) -> Vec<String> {
     values
 }
 
-fn filled(place: &str, value: &str) -> Result<String, ErrorKind> {
+fn filled(place: &str, value: &str, reader: Reader) -> Result<String, ErrorKind> {
     let rendered = place.replace('V', &mark(0));
-    compose(&rendered, &[Held::Value(Value::text(value))]).map_err(|error| error.kind)
+    compose(&rendered, &[Held::Value(Value::text(value))], reader).map_err(|error| error.kind)
 }
 
 /// Runs many commands in one shell, each of which prints something and a NUL.
@@ -153,14 +153,14 @@ fn run(shell: &str, script: &str) -> Vec<u8> {
     output.stdout
 }
 
-fn check(shell: &str, places: &[Place], values: &[String]) {
+fn check(shell: &str, places: &[Place], values: &[String], reader: Reader) {
     let there = Command::new(shell).arg("-c").arg(":").status();
     assert!(there.is_ok_and(|it| it.success()), "{shell} is needed here");
     for place in places {
         let mut script = String::new();
         let mut expected = Vec::new();
         for value in values {
-            match filled(place.command, value) {
+            match filled(place.command, value, reader) {
                 Ok(command) => {
                     expected.push((value, command.clone(), place.printed.replace('V', value)));
                     script.push_str(&command);
@@ -196,15 +196,40 @@ A"
 
 #[test]
 fn sh_sees_exactly_the_value_in_every_place() {
-    check("sh", PLACES, &values(400, 1));
-    check("sh", SUBSHELLS, &values(60, 2));
+    check("sh", PLACES, &values(400, 1), Reader::Child);
+    check("sh", SUBSHELLS, &values(60, 2), Reader::Child);
 }
 
 #[test]
 fn bash_sees_exactly_the_value_in_every_place() {
-    check("bash", PLACES, &values(400, 3));
-    check("bash", SUBSHELLS, &values(60, 4));
-    check("bash", BASH, &values(60, 7));
+    check("bash", PLACES, &values(400, 3), Reader::Child);
+    check("bash", SUBSHELLS, &values(60, 4), Reader::Child);
+    check("bash", BASH, &values(60, 7), Reader::Child);
+}
+
+/// Places that every shell understands alike.
+#[rustfmt::skip]
+const EVERYWHERE: &[Place] = &[
+    place("printf '%s\\0' V", "V"),
+    place("printf '%s\\0' \"V\"", "V"),
+    place("printf '%s\\0' 'V'", "V"),
+    place("printf '%s\\0' a\"b V c\"'d V'eV", "ab V cd VeV"),
+    place("printf '%s\\0' --name=V", "--name=V"),
+    place("printf '%s\\0' a:V/b; true", "a:V/b"),
+];
+
+#[test]
+fn the_shell_of_a_terminal_sees_exactly_the_value_whichever_it_is() {
+    for shell in ["sh", "bash", "zsh"] {
+        check(shell, EVERYWHERE, &values(200, 8), Reader::Terminal);
+    }
+    // It keeps letters for itself that nobody writes.
+    let own = |letter: char| matches!(letter, '\u{e000}'..='\u{f8ff}' | '\u{fdd0}'..='\u{fdef}');
+    let values: Vec<String> = values(200, 9)
+        .into_iter()
+        .filter(|it| !it.contains(own))
+        .collect();
+    check("fish", EVERYWHERE, &values, Reader::Terminal);
 }
 
 #[test]
@@ -215,7 +240,7 @@ fn a_list_becomes_as_many_words_as_it_has_items() {
         for items in values(200, 5).chunks(4) {
             let list = Value::list(items.iter().map(Value::text));
             let rendered = format!("printf '%s\\0' {}", mark(0));
-            script.push_str(&compose(&rendered, &[Held::Value(list)]).unwrap());
+            script.push_str(&compose(&rendered, &[Held::Value(list)], Reader::Child).unwrap());
             script.push('\n');
             expected.extend(
                 items
@@ -237,7 +262,7 @@ fn a_very_long_value_survives() {
             "printf '%s\\0' \"V\"",
             "cat <<EOF_\nV\nEOF_\n",
         ] {
-            let printed = run(shell, &filled(place, &value).unwrap());
+            let printed = run(shell, &filled(place, &value, Reader::Child).unwrap());
             let end = &printed[printed.len() - 1..];
             assert!(end == b"\0" || end == b"\n");
             let printed = &printed[..printed.len() - 1];

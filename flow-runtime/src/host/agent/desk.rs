@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::secrets::masked_failure;
-use super::result::{Meant, meant};
+use super::result::{Meant, Unfit, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::called;
@@ -87,8 +87,10 @@ pub(super) struct Called {
 
 /// What became of a result.
 pub(super) enum Submitted {
-    /// It was taken, now or before: look at this task, or at the whole run, for what is next.
+    /// It was taken: look at this task, or at the whole run, for what is next.
     Taken(Option<String>),
+    /// The step had its result before, and this one changes nothing; look at the same place.
+    Repeated(Option<String>),
     /// It is for a run that this one has called.
     Called(Called),
 }
@@ -200,6 +202,9 @@ impl Desk {
         let mut open = true;
         loop {
             let going = self.driver.is_going();
+            if going && self.lock.is_some() {
+                self.driver.note_sleep().await?;
+            }
             if !going {
                 if self.driver.is_unnoticed() && !self.behind {
                     self.driver.note_standing().await?;
@@ -434,26 +439,15 @@ impl Desk {
                 let Part::Task { tasks, item } = part else {
                     return Ok(self.part(Part::Main, None, what));
                 };
-                let turn = |status| self.turn(status).of(name);
                 match state {
                     TaskState::Begun => return Ok(self.part(part, Some(name), what)),
                     TaskState::Open { free } if !free || !what.drives => {
-                        return Ok(Seen::Queued(tasks, turn(TurnStatus::Waiting)));
+                        let turn = self.turn(TurnStatus::Waiting).of(name);
+                        return Ok(Seen::Queued(tasks, turn));
                     }
                     TaskState::Open { .. } => (tasks, item),
-                    TaskState::Completed(output) => {
-                        let mut turn = turn(TurnStatus::Completed);
-                        turn.output = output.clone();
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-                    }
-                    TaskState::Failed(failure) => {
-                        let mut turn = turn(TurnStatus::Failed);
-                        turn.error = Some(failure.clone());
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-                    }
-                    TaskState::Stopped => {
-                        let turn = turn(TurnStatus::Cancelled);
-                        return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
+                    TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Stopped => {
+                        return Ok(self.ended(name, Some(state)));
                     }
                 }
             }
@@ -461,20 +455,7 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Seen::Answer(Answer::Called(called)));
             }
-            NamedTask::Past { failed } => {
-                let cancelled = self.driver.run.status() == Status::Cancelled;
-                let status = match (failed, cancelled) {
-                    (true, _) => TurnStatus::Failed,
-                    (false, true) => TurnStatus::Cancelled,
-                    (false, false) => TurnStatus::Completed,
-                };
-                let mut turn = self.turn(status).of(name);
-                if failed {
-                    let failure = Failure::new(FailureKind::Child, "the task has failed");
-                    turn.error = Some(failure);
-                }
-                return Ok(Seen::Answer(Answer::Turn(Box::new(turn))));
-            }
+            NamedTask::Past(ended) => return Ok(self.ended(name, ended)),
             NamedTask::Nobody => return Err(self.no_such_task(name)),
         };
         match self.record(Happening::Taken { tasks, item }).await {
@@ -489,6 +470,30 @@ impl Desk {
         Box::pin(self.see(what)).await
     }
 
+    /// What there is to say of a task that is over, as far as that is known.
+    fn ended(&self, name: &str, ended: Option<TaskState<'_>>) -> Seen {
+        let mut turn = self.turn(TurnStatus::Completed).of(name);
+        match ended {
+            Some(TaskState::Completed(output)) => turn.output = output.clone(),
+            Some(TaskState::Failed(failure)) => {
+                turn.status = TurnStatus::Failed;
+                turn.error = Some(failure.clone());
+            }
+            Some(TaskState::Stopped) => {
+                turn.status = TurnStatus::Cancelled;
+                let stopped = "the task was stopped: the step it belongs to is over";
+                turn.error = Some(Failure::new(FailureKind::Cancelled, stopped));
+            }
+            Some(TaskState::Open { .. } | TaskState::Begun) | None => {
+                match self.driver.run.status() {
+                    Status::Running | Status::Completed => {}
+                    Status::Failed | Status::Cancelled => turn.status = TurnStatus::Cancelled,
+                }
+            }
+        }
+        Seen::Answer(Answer::Turn(Box::new(turn)))
+    }
+
     /// What there is to say of a part of the run that somebody works on.
     fn part(&self, part: Part, task: Option<&str>, what: &Look) -> Seen {
         let run = &self.driver.run;
@@ -497,7 +502,8 @@ impl Desk {
             Some(task) => turn.of(task),
             None => turn,
         };
-        let waits = |action: &Action| self.driver.parked.contains(&action.id);
+        let waits =
+            |action: &Action| self.driver.parked.contains(&action.id) || action.what.asks_person();
         let is_call = |action: &Action| matches!(action.what, Deed::Call { .. });
         for handout in &found.steps {
             let step = match handout {
@@ -513,7 +519,7 @@ impl Desk {
         }
         for handout in &found.steps {
             if let Handout::Action(action) = handout
-                && waits(action)
+                && (waits(action) || self.is_called_elsewhere(action))
             {
                 return Seen::Answer(Answer::Called(self.called(action, None)));
             }
@@ -527,6 +533,16 @@ impl Desk {
         }
         self.list_open(&found.under_way, what.page, &mut turn);
         Seen::Going(turn)
+    }
+
+    /// Whether an action calls a run that somebody else goes on with.
+    fn is_called_elsewhere(&self, action: &Action) -> bool {
+        if !self.behind || !matches!(action.what, Deed::Call { .. }) {
+            return false;
+        }
+        let called = called(self.driver.id, action);
+        let record = self.driver.host.journal().run(called);
+        record.is_ok_and(|record| !record.status.is_final())
     }
 
     /// Whether something of a part is being done here.
@@ -603,7 +619,7 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Submitted::Called(called));
             }
-            Named::Past => return Ok(Submitted::Taken(task_before(run, &name))),
+            Named::Past => return Ok(Submitted::Repeated(task_before(run, &name))),
             // A task handed out one after another is also the name of its step.
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
@@ -611,15 +627,15 @@ impl Desk {
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
                     return self.submit_tasks(id, part, submission).await;
                 }
-                NamedTask::Task(..) | NamedTask::Past { .. } => {
-                    return Ok(Submitted::Taken(task_before(run, &name)));
+                NamedTask::Task(..) | NamedTask::Past(_) => {
+                    return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
             },
             Named::Action(_) => return Err(self.not_pending(&name)),
         };
         let task = self.task_of(run.part(&action));
-        let happening = happening(&action, submission);
+        let happening = happening(&action, submission)?;
         self.record(foreign(happening)).await?;
         self.driver.give_up(action.id);
         Ok(Submitted::Taken(task))
@@ -776,10 +792,10 @@ fn task_before(run: &crate::run::Run, name: &str) -> Option<String> {
     task.map(str::to_owned)
 }
 
-fn happening(action: &Action, submission: Submission) -> Happening {
+fn happening(action: &Action, submission: Submission) -> Result<Happening, Unfit> {
     let (id, failure) = (action.id, submission.failure());
-    match submission.outcome {
-        Outcome::Success => match meant(&action.what, submission.result) {
+    Ok(match submission.outcome {
+        Outcome::Success => match meant(&action.what, submission.result)? {
             Meant::Result(result) => Happening::Completed { action: id, result },
             Meant::Failed(reason, result) => Happening::Failed {
                 action: id,
@@ -800,5 +816,5 @@ fn happening(action: &Action, submission: Submission) -> Happening {
             action: id,
             reason: failure.message,
         },
-    }
+    })
 }

@@ -12,7 +12,7 @@ mod desk;
 mod result;
 mod step;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,17 +21,27 @@ use flow_model::graph::Graph;
 use tokio::sync::oneshot;
 
 use desk::{Answer, Called, Desk, Look, Request, Seat, Submitted};
+pub use result::Unfit;
 pub use step::{Step, StepKind, Task, TaskPage};
 
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Allowance, Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Status, Update};
 use crate::secret;
 use crate::value::Value;
 
 /// Runs kept in memory, when nobody says how many.
 const MOST: usize = 1_000;
+
+/// What became of the computed fields of a run when its state was changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recomputed {
+    /// Those that have another value than before, by name.
+    pub changed: Value,
+    /// Those that have no value because their rule failed, with the reason.
+    pub failed: BTreeMap<String, String>,
+}
 
 /// Runs that agents drive.
 #[derive(Clone)]
@@ -74,6 +84,9 @@ pub enum AgentError {
         /// How the run ended, if it has.
         over: Option<&'static str>,
     },
+    /// A result cannot be the step's.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// There is no such task.
     #[error("{}", no_task(.task, .open))]
     NoTask {
@@ -154,6 +167,8 @@ pub struct Turn {
     pub output: Value,
     /// Why it failed.
     pub error: Option<Failure>,
+    /// What whoever asked should know beside: that a result was not taken because there was one.
+    pub note: Option<String>,
 }
 
 /// How a run, or a task of it, stands for whoever goes on with it.
@@ -201,6 +216,7 @@ impl Turn {
             wakes: None,
             output: Value::Null,
             error: None,
+            note: None,
         }
     }
 
@@ -484,6 +500,41 @@ impl Agents {
         page: TaskPage,
         patience: Patience,
     ) -> Result<Turn, AgentError> {
+        let turn = self.attend(run, task, page, patience).await?;
+        if patience.drives && turn.status.is_over() {
+            self.lead_on(run, false)?;
+        }
+        Ok(turn)
+    }
+
+    /// Lets the run that called this one, and those above it, go on from what came of it, without
+    /// anybody waiting for that. Where a run that this one has called was answered, this one too.
+    fn lead_on(&self, run: RunId, below: bool) -> Result<(), AgentError> {
+        let outermost = self.host().outermost(run)?;
+        if outermost == run && !below {
+            return Ok(());
+        }
+        let agents = self.clone();
+        tokio::spawn(async move {
+            let page = TaskPage {
+                from: 0,
+                most: Some(0),
+            };
+            // What keeps it from going on is told to whoever asks for the run next.
+            let _ = agents
+                .attend(outermost, None, page, Patience::of(LONGEST))
+                .await;
+        });
+        Ok(())
+    }
+
+    async fn attend(
+        &self,
+        run: RunId,
+        task: Option<&str>,
+        page: TaskPage,
+        patience: Patience,
+    ) -> Result<Turn, AgentError> {
         let began = Instant::now();
         loop {
             let left = patience.longest.saturating_sub(began.elapsed());
@@ -512,7 +563,7 @@ impl Agents {
                 longest: left,
                 ..patience
             };
-            let turn = Box::pin(self.next(called.run, rest, page, patience)).await?;
+            let turn = Box::pin(self.attend(called.run, rest, page, patience)).await?;
             if !turn.status.is_over() || rest.is_some() {
                 return Ok(turn.seen_from(run, &called.name));
             }
@@ -551,7 +602,8 @@ impl Agents {
     }
 
     /// Takes what came of a step, and gives what is next for whoever did it. Without a name it is
-    /// the first step of the run that waits. The same step again changes nothing.
+    /// the first step of the run that waits. The same step again changes nothing; where it
+    /// waits for another result a note says so.
     ///
     /// # Errors
     ///
@@ -565,46 +617,90 @@ impl Agents {
         page: TaskPage,
         patience: Patience,
     ) -> Result<Turn, AgentError> {
-        let task = self.take(run, step, submission).await?;
-        self.next(run, task.as_deref(), page, patience).await
+        let taken = self.take(run, step, submission).await?;
+        if taken.below {
+            self.lead_on(run, true)?;
+        }
+        let task = taken.task.as_deref();
+        let mut turn = self.next(run, task, page, patience).await?;
+        // Whoever submits again what is over is answered as before; who submits a step of before
+        // for the one that waits is told.
+        if let (true, Some(step), Some(waits)) = (taken.repeated, step, &turn.step)
+            && unnumbered(step) == unnumbered(&waits.id)
+        {
+            turn.note = Some(format!(
+                "`{step}` had its result before and this one was not used; `{}` waits for a result",
+                waits.id
+            ));
+        }
+        Ok(turn)
     }
 
-    /// Takes what came of a step; gives the task it belongs to.
+    /// Takes what came of a step.
     async fn take(
         &self,
         run: RunId,
         step: Option<&str>,
         submission: Submission,
-    ) -> Result<Option<String>, AgentError> {
+    ) -> Result<Taken, AgentError> {
         let request = |reply| Request::Submit {
             step: step.map(str::to_owned),
             submission: submission.clone(),
             reply,
         };
         match self.ask(run, request).await?? {
-            Submitted::Taken(task) => Ok(task),
+            Submitted::Taken(task) => Ok(Taken {
+                task,
+                repeated: false,
+                below: false,
+            }),
+            Submitted::Repeated(task) => Ok(Taken {
+                task,
+                repeated: true,
+                below: false,
+            }),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
-                let task = Box::pin(self.take(called.run, rest, submission)).await?;
-                Ok(task.map(|task| format!("{}/{task}", called.name)))
+                let taken = Box::pin(self.take(called.run, rest, submission)).await?;
+                let task = taken.task.map(|task| format!("{}/{task}", called.name));
+                Ok(Taken {
+                    task,
+                    below: true,
+                    ..taken
+                })
             }
         }
     }
 
-    /// Changes the state of a run, all of it or nothing. Gives the computed fields that changed.
+    /// Changes the state of a run, all of it or nothing. Says what became of its computed fields.
     ///
     /// # Errors
     ///
     /// When a change does not fit the state, and those of the journal.
-    pub async fn update(&self, run: RunId, updates: Vec<Update>) -> Result<Value, AgentError> {
-        let computed = |driver: &Driver| computed(driver);
+    pub async fn update(&self, run: RunId, updates: Vec<Update>) -> Result<Recomputed, AgentError> {
         let before = self.read(run, computed).await?;
         self.record(run, Happening::Updated { updates }).await?;
         let after = self.read(run, computed).await?;
-        let changed = after
-            .into_iter()
-            .filter(|(name, value)| !before.iter().any(|(n, v)| n == name && v == value));
-        Ok(secret::mask_value(&Value::map(changed)))
+        let mut changed = Vec::new();
+        let mut failed = BTreeMap::new();
+        for (place, (name, cell)) in after.into_iter().enumerate() {
+            match cell {
+                Cell::Failed(reason) => {
+                    failed.insert(name, secret::mask(&reason).into_owned());
+                }
+                Cell::Value(value) => {
+                    let was = before.get(place).map(|(_, cell)| cell);
+                    if was != Some(&Cell::Value(value.clone())) {
+                        changed.push((name, secret::mask_value(&value)));
+                    }
+                }
+                Cell::Unset => {}
+            }
+        }
+        Ok(Recomputed {
+            changed: Value::map(changed),
+            failed,
+        })
     }
 
     /// Marks the place where a run is, so that somebody else can go on from it.
@@ -631,7 +727,11 @@ impl Agents {
     /// When there is no such run, and those of the journal.
     pub async fn last_checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, AgentError> {
         let found = |driver: &Driver| driver.run.data().and_then(|data| data.checkpoint.clone());
-        self.read(run, found).await
+        let mut found = self.read(run, found).await?;
+        if let Some(checkpoint) = &mut found {
+            checkpoint.reason = secret::mask(&checkpoint.reason).into_owned();
+        }
+        Ok(found)
     }
 
     /// Lets a run that has failed try again; one that goes on is left as it is.
@@ -675,7 +775,8 @@ impl Agents {
                 self.host().record(run, cancelled).await?;
                 Ok(())
             }
-        }
+        }?;
+        self.lead_on(run, false)
     }
 
     /// Whether an agent drives a run.
@@ -742,19 +843,35 @@ impl Agents {
     }
 }
 
+/// The name of a step without the number that tells it from the same step before.
+fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once('~') {
+        Some((before, number)) if number.parse::<u64>().is_ok() => before,
+        _ => name,
+    }
+}
+
+/// A result that a desk has heard.
+struct Taken {
+    /// The task that its step belongs to.
+    task: Option<String>,
+    /// Whether the step had its result before.
+    repeated: bool,
+    /// Whether the step is of a run that was called.
+    below: bool,
+}
+
+/// How long a run is followed that nobody waits for: as long as it goes on by itself.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
 /// How often a run is opened for one request.
 const TRIES: usize = 8;
 /// What a desk may take beyond the time that was asked for before it is asked without patience.
 const GRACE: Duration = Duration::from_millis(5);
 
-/// The computed fields of a run that have a value.
-fn computed(driver: &Driver) -> Vec<(String, Value)> {
-    let graph = driver.run.program().graph();
-    let state = driver.run.flattened();
-    let fields = graph.computed.iter();
-    let fields = fields.filter_map(|field| {
-        let value = state.get(&field.name)?.clone();
-        Some((field.name.to_string(), value))
-    });
-    fields.collect()
+/// The computed fields of a run.
+fn computed(driver: &Driver) -> Vec<(String, Cell)> {
+    let fields = driver.run.program().graph().computed.iter();
+    let names = fields.map(|field| field.name.to_string());
+    let cells = driver.run.data().map(|data| data.computed.clone());
+    names.zip(cells.unwrap_or_default()).collect()
 }
