@@ -279,6 +279,8 @@ pub struct Exits<'t> {
     pub on_timeout: Option<Spanned<String>>,
     /// Some transitions could not be read.
     pub unread: bool,
+    /// Where those lead, as far as that could be read.
+    pub unread_targets: Vec<Spanned<String>>,
 }
 
 /// A condition and the state it leads to.

@@ -748,6 +748,7 @@ impl Linker<'_, '_> {
             transitions: Vec::new(),
             on_timeout: None,
             unread: false,
+            unread_targets: Vec::new(),
         };
         let exits = step.exits.as_ref().unwrap_or(&empty);
         let mut edges = Vec::new();

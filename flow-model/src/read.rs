@@ -688,7 +688,10 @@ impl Reader<'_> {
             StepKind::Continue => Act::Continue,
             StepKind::Goto => Act::Goto {
                 target: fields.spanned("target")?,
-                max_iterations: fields.count("max_iterations")?,
+                // Its absence has its own finding, and hides none about the target.
+                max_iterations: fields
+                    .count("max_iterations")
+                    .unwrap_or(grammar::DEFAULT_ITERATIONS),
             },
             StepKind::Return => Act::Return {
                 value: fields.get("value"),
@@ -847,9 +850,20 @@ impl Reader<'_> {
         step.timeout = fields.seconds("timeout");
         let written = fields.get("transitions").and_then(Tree::items);
         let written = written.unwrap_or_default();
-        let transitions: Vec<Transition<'t>> = written.iter().filter_map(transition).collect();
+        let mut transitions: Vec<Transition<'t>> = Vec::with_capacity(written.len());
+        let mut unread_targets = Vec::new();
+        for tree in written {
+            match transition(tree) {
+                Some(transition) => transitions.push(transition),
+                None => {
+                    let fields = Fields::of(tree, &grammar::TRANSITION);
+                    unread_targets.extend(fields.spanned("next_state"));
+                }
+            }
+        }
         step.exits = Some(Exits {
             unread: transitions.len() < written.len(),
+            unread_targets,
             transitions,
             on_timeout: fields.spanned("on_timeout"),
         });

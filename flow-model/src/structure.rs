@@ -28,6 +28,7 @@ pub(crate) struct Structure {
 pub(crate) struct Lost {
     names: HashSet<String>,
     texts: Vec<String>,
+    targets: HashSet<String>,
     import: bool,
 }
 
@@ -42,6 +43,11 @@ impl Lost {
         self.texts.push(text.to_owned());
     }
 
+    /// A state or step that something leads to which could not be read.
+    fn target(&mut self, name: &str) {
+        self.targets.insert(name.to_owned());
+    }
+
     /// A whole file that could not be read, which may have declared anything.
     pub(crate) fn import(&mut self) {
         self.import = true;
@@ -49,6 +55,12 @@ impl Lost {
 
     /// Whether what could not be read may have declared or used a name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.targets.contains(name) || self.declares(name)
+    }
+
+    /// Whether what could not be read may have declared a name. That something leads to it is no
+    /// sign that it exists.
+    pub(crate) fn declares(&self, name: &str) -> bool {
         self.names.contains(name) || self.texts.iter().any(|text| has_word(text, name))
     }
 
@@ -60,6 +72,7 @@ impl Lost {
     pub(crate) fn append(&mut self, other: Lost) {
         self.names.extend(other.names);
         self.texts.extend(other.texts);
+        self.targets.extend(other.targets);
         self.import |= other.import;
     }
 
@@ -67,10 +80,12 @@ impl Lost {
     fn step(&mut self, entries: &[Entry]) {
         for entry in entries {
             match (entry.key.value.as_str(), &entry.value.value) {
+                ("target" | "goto" | "next_state" | "on_timeout", Value::Str(scalar)) => {
+                    self.target(&scalar.text);
+                }
                 (
-                    "id" | "output_to" | "path" | "name" | "task" | "sub_agent_task" | "target"
-                    | "goto" | "if" | "condition" | "when" | "items" | "collect_to" | "next_state"
-                    | "on_timeout",
+                    "id" | "output_to" | "path" | "name" | "task" | "sub_agent_task" | "if"
+                    | "condition" | "when" | "items" | "collect_to",
                     Value::Str(scalar),
                 ) => self.text(&scalar.text),
                 (_, Value::Str(scalar)) if scalar.text.contains("{{") => self.text(&scalar.text),
@@ -309,7 +324,7 @@ impl Pass<'_> {
             if self.errors > errors
                 && let Some(next) = next.and_then(|entry| entry.value.as_str())
             {
-                self.out.lost.name(next);
+                self.out.lost.target(next);
             }
         }
         if std::ptr::eq(record, &grammar::STATE) && !acts(entries) {

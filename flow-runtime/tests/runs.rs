@@ -676,3 +676,41 @@ steps:
 ";
     assert_eq!(completed(aside), json!("whole"));
 }
+
+#[test]
+fn what_an_expression_may_not_do_is_told_with_the_limit_or_the_value_that_it_is_about() {
+    for (expression, told) in [
+        (
+            "'x' * 1100000",
+            "`a`: the expression makes more than 1 MiB of its constants alone",
+        ),
+        (
+            "inputs.x * 40000000",
+            "`a`: the expression produces more than 32 MiB",
+        ),
+        (
+            "inputs.x | int",
+            "`a`: 'zz' cannot be made a number by `int`",
+        ),
+        ("'zz' | int", "`a`: 'zz' cannot be made a number by `int`"),
+        (
+            "[1] | float",
+            "`a`: a value of the kind sequence cannot be made a number by `float`",
+        ),
+    ] {
+        let message = failed(&format!(
+            "inputs: {{x: {{type: string, default: zz}}}}
+steps: [{{id: a, type: set_state, updates: {{x: \"{{{{ {expression} }}}}\"}}}}]
+"
+        ));
+        assert!(message.starts_with(told), "{expression}: {message}");
+    }
+    let twice = "limits: {max_steps: 1}
+steps: [{id: a, type: shell, command: 'true'}, {id: b, type: shell, command: 'true'}]
+";
+    let message = failed(twice);
+    assert!(
+        message.starts_with("`b`: 1 step has been executed"),
+        "{message}"
+    );
+}

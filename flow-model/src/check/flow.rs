@@ -8,7 +8,8 @@ use super::states::may_fail;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Step, StepError, all_steps};
 use crate::graph::{Body, Form, Graph, Target, Tier};
-use crate::source::Spanned;
+use crate::source::{Spanned, Tree};
+use crate::structure::unwrap_document;
 
 impl<'d> Checker<'d> {
     /// Ids are unique, and every target exists and may be jumped to.
@@ -17,6 +18,7 @@ impl<'d> Checker<'d> {
         if document.form == Some(Form::States) {
             self.state_links();
         } else {
+            self.some_step();
             self.step_links(&document.steps);
         }
         self.step_links(&document.on_error.steps);
@@ -26,13 +28,30 @@ impl<'d> Checker<'d> {
         }
     }
 
+    /// There is something to do. Without a step there may be outputs to make, and nothing else.
+    fn some_step(&mut self) {
+        let main = self.trees.first().map(unwrap_document);
+        let mut entries = main.and_then(Tree::entries).unwrap_or_default().iter();
+        let steps = entries.find(|entry| entry.key.value == "steps");
+        let none = steps.filter(|entry| entry.value.items().is_some_and(<[Tree]>::is_empty));
+        if let Some(entry) = none
+            && self.document.outputs.is_empty()
+        {
+            self.report(
+                Diagnostic::new(Code::OutOfLimits, entry.key.span)
+                    .message("`steps` has no step, and there are no `outputs` to make")
+                    .help("add at least one step"),
+            );
+        }
+    }
+
     fn state_links(&mut self) {
         let document = self.document;
         let known: Vec<&str> = document.steps.iter().map(|s| s.id.value.as_str()).collect();
         if let Some(initial) = &document.initial
             && !known.is_empty()
             && !known.contains(&initial.value.as_str())
-            && !self.lost.mentions(&initial.value)
+            && !self.lost.declares(&initial.value)
         {
             let mut finding = Diagnostic::new(Code::NoInitialState, initial.span)
                 .message(format!(
@@ -51,8 +70,9 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let targets = exits.transitions.iter().map(|transition| &transition.next);
-            for target in exits.on_timeout.iter().chain(targets) {
-                if known.contains(&target.value.as_str()) || self.lost.mentions(&target.value) {
+            let targets = exits.on_timeout.iter().chain(targets);
+            for target in targets.chain(&exits.unread_targets) {
+                if known.contains(&target.value.as_str()) || self.lost.declares(&target.value) {
                     continue;
                 }
                 let mut finding = Diagnostic::new(Code::NoSuchState, target.span)
@@ -134,7 +154,7 @@ impl<'d> Checker<'d> {
     ) {
         let id = target.value.as_str();
         let reachable = lists.iter().flat_map(|list| list.iter());
-        if reachable.clone().any(|step| step.id.value == id) || self.lost.mentions(id) {
+        if reachable.clone().any(|step| step.id.value == id) || self.lost.declares(id) {
             return;
         }
         if let Some(inside) = all.get(id) {

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::DEEPEST;
+
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -103,10 +105,22 @@ impl EvalError {
         }
     }
 
+    /// Something is larger than it may be, other than all that is produced.
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        EvalError::new(ErrorKind::Limit(Limit::Size), message)
+    }
+
+    /// Lists and maps nest too deeply.
+    pub(super) fn too_deep() -> Self {
+        EvalError::too_large(format!(
+            "the expression produces lists or maps that nest more than {DEEPEST} deep"
+        ))
+    }
+
     pub(super) fn limit(limit: Limit) -> Self {
         let message = match limit {
             Limit::Fuel => "the expression does more work than an expression may",
-            Limit::Size => "the expression produces more than 32 MiB, or nests too deeply",
+            Limit::Size => "the expression produces more than 32 MiB",
             Limit::Memory => "the expression needs more than 64 MiB of memory",
             Limit::Time => "the expression took longer than 5 seconds",
         };

@@ -460,7 +460,7 @@ impl Engine {
 fn shallow(value: &Value, levels: usize) -> Result<(), EvalError> {
     match value.is_within(levels) {
         true => Ok(()),
-        false => Err(EvalError::limit(Limit::Size)),
+        false => Err(EvalError::too_deep()),
     }
 }
 

@@ -194,9 +194,11 @@ impl<'r> Machine<'r> {
             let allowed = self.data.start.max_steps;
             let limit = allowed.unwrap_or(self.graph.limits.max_steps);
             if self.data.steps >= limit {
-                let noun = match self.graph.form {
-                    Form::States => "states",
-                    Form::Steps => "steps",
+                let done = match (self.graph.form, limit) {
+                    (Form::States, 1) => "1 state has".to_owned(),
+                    (Form::States, _) => format!("{limit} states have"),
+                    (Form::Steps, 1) => "1 step has".to_owned(),
+                    (Form::Steps, _) => format!("{limit} steps have"),
                 };
                 let raise = match allowed {
                     Some(_) => "run it with a higher `max_states` (`--max-steps`)",
@@ -205,7 +207,7 @@ impl<'r> Machine<'r> {
                     }
                 };
                 let message = format!(
-                    "{limit} {noun} have been executed and the run is not over; if it is meant to go on, {raise}, or resume it with `flow resume --max-steps`"
+                    "{done} been executed and the run is not over; if it is meant to go on, {raise}, or resume it with `flow resume --max-steps`"
                 );
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);

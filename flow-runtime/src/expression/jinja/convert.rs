@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use minijinja::Value as Jinja;
 use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 
-use super::super::error::{EvalError, Limit};
+use super::super::error::EvalError;
 use super::super::meter;
 use super::super::{DEEPEST, shallow};
 use super::filters::{Moment, Unquoted};
@@ -138,7 +138,7 @@ fn plain(value: &Jinja) -> Result<Value, EvalError> {
 
 fn member(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     if depth >= DEEPEST {
-        return Err(EvalError::limit(Limit::Size));
+        return Err(EvalError::too_deep());
     }
     meter::produce(16)?;
     meter::work(1)?;
@@ -182,7 +182,7 @@ fn descend(value: &Jinja, depth: usize, held: bool) -> Result<(), EvalError> {
         return Ok(());
     };
     if depth >= DEEPEST {
-        return Err(EvalError::limit(Limit::Size));
+        return Err(EvalError::too_deep());
     }
     if held && object.type_name().ends_with("Namespace") {
         return Err(EvalError::wrong_type(

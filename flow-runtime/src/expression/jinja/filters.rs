@@ -14,13 +14,15 @@ use regex::Regex;
 use sha2::{Digest, Sha256};
 
 use super::super::clock::Civil;
-use super::super::error::{EvalError, Limit};
+use super::super::error::EvalError;
 use super::super::{meter, shell, text};
 use super::convert::{from_jinja, to_jinja, weigh, weigh_held};
 use crate::value::Value;
 
 /// The widest field, and the deepest indentation, that formatting may be told to produce.
 const WIDEST: u64 = 10_000;
+/// The most that JSON may be indented by.
+const MOST_INDENT: u64 = 64;
 /// Compiled expressions kept per thread.
 const MOST_REGEXES: usize = 256;
 
@@ -76,6 +78,8 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("~", concat);
     environment.add_filter("+", add);
     environment.add_filter("*", multiply);
+    environment.add_filter("int", int);
+    environment.add_filter("float", float);
     environment.add_filter("string", string);
     environment.add_filter("join", join);
     environment.add_filter("replace", replace);
@@ -388,7 +392,11 @@ fn indent(
 
 /// Counts what formatting can produce at most: widths are numbers in the text or arguments.
 fn bound_format(pattern: &str, args: &[Jinja], computed: bool) -> Result<(), Error> {
-    let too_wide = || fail(EvalError::limit(Limit::Size));
+    let too_wide = || {
+        fail(EvalError::too_large(format!(
+            "a field is wider than the {WIDEST} characters that formatting may fill"
+        )))
+    };
     let mut digits = 0;
     for byte in pattern.bytes() {
         digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
@@ -409,6 +417,48 @@ fn bound_format(pattern: &str, args: &[Jinja], computed: bool) -> Result<(), Err
     }
     let places = pattern.bytes().filter(|b| matches!(b, b'%' | b'{')).count() as u64;
     produce((largest + WIDEST).saturating_mul(places) + pattern.len() as u64)
+}
+
+fn int(
+    state: &State<'_, '_>,
+    value: &Jinja,
+    default: Option<Jinja>,
+    base: Option<u32>,
+    options: Kwargs,
+) -> Result<Jinja, Error> {
+    let made = minijinja::filters::int(state, value, default, base, options);
+    made.map_err(|error| not_a_number(value, "int", error))
+}
+
+fn float(
+    state: &State<'_, '_>,
+    value: &Jinja,
+    default: Option<Jinja>,
+    options: Kwargs,
+) -> Result<Jinja, Error> {
+    let made = minijinja::filters::float(state, value, default, options);
+    made.map_err(|error| not_a_number(value, "float", error))
+}
+
+/// What cannot be made a number, by which filter, and the way out.
+fn not_a_number(value: &Jinja, filter: &str, error: Error) -> Error {
+    if error.kind() != ErrorKind::InvalidOperation {
+        return error;
+    }
+    const SHOWN: usize = 60;
+    let text = value.as_str().map(crate::secret::mask);
+    let written = match text.as_deref() {
+        Some(text) if text.chars().count() > SHOWN => {
+            let beginning: String = text.chars().take(SHOWN).collect();
+            format!("'{beginning}…'")
+        }
+        Some(text) => format!("'{text}'"),
+        None => format!("a value of the kind {}", value.kind()),
+    };
+    let message = format!(
+        "{written} cannot be made a number by `{filter}`; `{filter}(default=0)` gives another value then"
+    );
+    fail(EvalError::wrong_type(message))
 }
 
 fn printf(value: &Jinja, args: Rest<ValueOrKwargs>) -> Result<Jinja, Error> {
@@ -448,8 +498,10 @@ fn tojson(value: &Jinja, indent: Option<Jinja>, options: Kwargs) -> Result<Jinja
 }
 
 fn tojson_pretty(value: &Jinja, width: u64) -> Result<Jinja, Error> {
-    if width > 64 {
-        return Err(fail(EvalError::limit(Limit::Size)));
+    if width > MOST_INDENT {
+        return Err(fail(EvalError::too_large(format!(
+            "`tojson` indents by at most {MOST_INDENT} characters, not by {width}"
+        ))));
     }
     let value = from_jinja(value).map_err(fail)?;
     produce(value.size().saturating_mul(width.max(1)))?;

@@ -10,7 +10,7 @@ use minijinja::value::{Object, ObjectRepr};
 use minijinja::{Error, Value as Jinja};
 use self_cell::self_cell;
 
-use super::super::error::{EvalError, Limit};
+use super::super::error::EvalError;
 
 /// Bytes that constants may be folded into while compiling.
 const MOST_FOLDED: u64 = 1024 * 1024;
@@ -474,10 +474,12 @@ impl Folding {
             }
             _ => size(&a) + size(&b),
         };
-        self.left = self
-            .left
-            .checked_sub(bytes)
-            .ok_or_else(|| EvalError::limit(Limit::Size))?;
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            EvalError::too_large(
+                "the expression makes more than 1 MiB of its constants alone; what must be \
+                     larger can come from a command or an input",
+            )
+        })?;
         Ok(())
     }
 }

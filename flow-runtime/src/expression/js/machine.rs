@@ -522,7 +522,7 @@ fn from_js<'js>(
     };
     let json = string(ctx, &json, well_formed)?;
     Ok(Some(
-        serde_json::from_str(&json).map_err(|_| EvalError::limit(Limit::Size)),
+        serde_json::from_str(&json).map_err(|_| EvalError::too_deep()),
     ))
 }
 
