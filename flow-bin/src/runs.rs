@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
+use flow_runtime::host::Visit;
 use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
 use flow_runtime::run::{Effect, Ending, time};
 use flow_runtime::secret;
@@ -143,53 +144,11 @@ fn find(asked: &str) -> Result<(Engine, RunId)> {
     Ok((engine, run))
 }
 
-/// A step of a run as its events tell it.
-struct Step {
-    id: String,
-    frame: u32,
-    began: u64,
-    ended: Option<u64>,
-    outcome: Option<Ending>,
-}
-
-fn steps(history: &[(u64, Effect)]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for (at, effect) in history {
-        match effect {
-            Effect::Entered(place) => steps.push(Step {
-                id: place.node.clone(),
-                frame: place.frame,
-                began: *at,
-                ended: None,
-                outcome: None,
-            }),
-            Effect::Left { place, outcome, .. } => {
-                let open = steps.iter_mut().rev().find(|step| {
-                    step.ended.is_none() && step.id == place.node && step.frame == place.frame
-                });
-                if let Some(step) = open {
-                    step.ended = Some(*at);
-                    step.outcome = Some(outcome.clone());
-                }
-            }
-            Effect::Act(_)
-            | Effect::Sleep { .. }
-            | Effect::Stop(_)
-            | Effect::Yield
-            | Effect::Finish(_) => {}
-        }
-    }
-    steps
-}
-
-/// The word for how a step ended, and why.
-fn outcome(step: &Step) -> (&'static str, Option<&str>) {
-    match &step.outcome {
+/// The word for how a visit ended, and why.
+fn outcome(visit: &Visit) -> (&'static str, Option<&str>) {
+    match &visit.ending {
         None => ("under_way", None),
-        Some(Ending::Success) => ("success", None),
-        Some(Ending::Failure(reason)) => ("failure", Some(reason)),
-        Some(Ending::Timeout) => ("timeout", None),
-        Some(Ending::Skipped) => ("skipped", None),
+        Some(ending) => (ending.word(), ending.error()),
     }
 }
 
@@ -200,7 +159,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     alive(journal, &mut known);
     let report = engine.host.report(run)?;
     let pending = engine.host.pending(&report)?;
-    let steps = steps(&engine.host.history(run)?);
+    let steps = engine.host.visits(run)?;
     let inputs = inputs(&engine, &known)?;
     let called = engine.host.called(run)?;
     let error = report.error.as_ref();
@@ -220,10 +179,10 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
             .map(|step| {
                 let (word, reason) = outcome(step);
                 json!({
-                    "step": step.id,
+                    "step": step.step,
                     "frame": step.frame,
-                    "started_at": time::iso(step.began),
-                    "ended_at": step.ended.map(time::iso),
+                    "started_at": time::iso(step.started_at),
+                    "ended_at": step.ended_at.map(time::iso),
                     "outcome": word,
                     "error": reason,
                 })
@@ -276,21 +235,21 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn row(step: &Step) -> Vec<Cell> {
+fn row(step: &Visit) -> Vec<Cell> {
     let (word, reason) = outcome(step);
-    let look: Look = match step.outcome {
+    let look: Look = match step.ending {
         Some(Ending::Success) => Paint::green,
-        Some(Ending::Failure(_) | Ending::Timeout) => Paint::red,
-        Some(Ending::Skipped) => Paint::dim,
+        Some(Ending::Failure(_) | Ending::Timeout | Ending::Stuck(_)) => Paint::red,
+        Some(Ending::Skipped | Ending::Stopped) => Paint::dim,
         None => Paint::cyan,
     };
-    let took = step.ended.map(|ended| {
-        let took = Duration::from_millis(ended.saturating_sub(step.began));
+    let took = step.ended_at.map(|ended| {
+        let took = Duration::from_millis(ended.saturating_sub(step.started_at));
         elapsed(took)
     });
     vec![
         Cell::new("", plain),
-        Cell::new(&step.id, plain),
+        Cell::new(&step.step, plain),
         Cell::new(word, look),
         Cell::new(&took.unwrap_or_default(), Paint::dim),
         Cell::new(reason.unwrap_or_default(), plain),

@@ -536,6 +536,7 @@ impl Emit for Shell {
             output,
             by,
             reason,
+            exit_fails,
         } = self;
         let command = command.emit();
         let env = setter_list("env", env);
@@ -547,7 +548,8 @@ impl Emit for Shell {
         let output = setter("output", output);
         let by = setter("by", (*by != By::Host).then(|| by.emit()));
         let reason = setter("reason", reason.as_ref().map(Emit::emit));
-        quote!(shell(#command) #env #directory #output #by #reason)
+        let exit_fails = setter("exit_fails", exit_fails.then(|| quote!(true)));
+        quote!(shell(#command) #env #directory #output #by #reason #exit_fails)
     }
 }
 

@@ -120,9 +120,12 @@ impl States<'_> {
 
     fn next(&self) -> TokenStream {
         let mut arms = TokenStream::new();
+        let (mut states, mut plain) = (false, false);
         for (node, variant) in self.pairs() {
             for (to, outcomes) in by_target(node) {
                 if let Some(to) = self.state(to) {
+                    states |= !is_outcome(variant) || !is_outcome(to);
+                    plain |= outcomes.iter().any(|outcome| !self.hides(*outcome));
                     let outcomes = outcomes.into_iter().map(|outcome| self.pattern(outcome));
                     let (from, to) = (self.short(variant), self.short(to));
                     arms.extend(quote!((#from, #(#outcomes)|*) => #to,));
@@ -133,8 +136,21 @@ impl States<'_> {
             return quote!(let _ = outcome; None);
         }
         let (some, none) = (self.prelude("Some"), self.prelude("None"));
+        // What is imported and not used is a warning in somebody's build.
+        let imports = match (plain, states) {
+            (true, true) => quote!(
+                use self::{Outcome::*, State::*};
+            ),
+            (true, false) => quote!(
+                use self::Outcome::*;
+            ),
+            (false, true) => quote!(
+                use self::State::*;
+            ),
+            (false, false) => TokenStream::new(),
+        };
         quote! {
-            use self::{Outcome::*, State::*};
+            #imports
             #some(match (self, outcome) {
                 #arms
                 _ => return #none,
@@ -147,19 +163,15 @@ impl States<'_> {
         for (node, variant) in self.pairs() {
             for (to, outcomes) in by_target(node) {
                 if to == Target::Complete {
-                    let outcomes = outcomes.into_iter().map(|outcome| self.pattern(outcome));
-                    let from = self.short(variant);
-                    ends.push(quote!((#from, #(#outcomes)|*)));
+                    let outcomes = outcomes.into_iter().map(named);
+                    ends.push(quote!((Self::#variant, #(Outcome::#outcomes)|*)));
                 }
             }
         }
         if ends.is_empty() {
             return quote!(let _ = outcome; false);
         }
-        quote! {
-            use self::{Outcome::*, State::*};
-            ::core::matches!((self, outcome), #(#ends)|*)
-        }
+        quote!(::core::matches!((self, outcome), #(#ends)|*))
     }
 
     /// A type per state with a method per outcome that leads on.
@@ -219,17 +231,29 @@ impl States<'_> {
 
     /// An outcome in the scope of both enums.
     fn pattern(&self, outcome: Outcome) -> TokenStream {
-        let (name, index) = word(outcome);
-        let name = format_ident!("{name}");
-        let index = index.map(|index| {
-            let index = Literal::u16_unsuffixed(index);
-            quote!((#index))
-        });
-        match self.variants.contains(&name) {
-            true => quote!(self::Outcome::#name #index),
-            false => quote!(#name #index),
+        let named = named(outcome);
+        match self.hides(outcome) {
+            true => quote!(self::Outcome::#named),
+            false => named,
         }
     }
+
+    /// Whether a state has the name of an outcome.
+    fn hides(&self, outcome: Outcome) -> bool {
+        self.variants
+            .contains(&format_ident!("{}", word(outcome).0))
+    }
+}
+
+/// An outcome as a variant of its enum.
+fn named(outcome: Outcome) -> TokenStream {
+    let (name, index) = word(outcome);
+    let name = format_ident!("{name}");
+    let index = index.map(|index| {
+        let index = Literal::u16_unsuffixed(index);
+        quote!((#index))
+    });
+    quote!(#name #index)
 }
 
 /// The outcomes of a node by where they lead, in the order of the outcomes.

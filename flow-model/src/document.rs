@@ -244,6 +244,21 @@ pub struct Step<'t> {
     pub exits: Option<Exits<'t>>,
 }
 
+impl Step<'_> {
+    /// Whether it says itself what its failure means.
+    #[must_use]
+    pub fn handles_failure(&self) -> bool {
+        let on_error = match self.on_error {
+            StepError::Continue | StepError::Goto(_) => true,
+            StepError::Fail => false,
+        };
+        on_error
+            || self.retry.is_some()
+            || self.fallback_value.is_some()
+            || !self.error_writes.is_empty()
+    }
+}
+
 /// What a step's failure means.
 #[derive(Debug)]
 pub enum StepError {

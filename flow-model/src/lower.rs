@@ -481,6 +481,7 @@ impl<'d> Lower<'d> {
                 output: *output,
                 by: *by,
                 reason: reason.map(|tree| self.template(tree)),
+                exit_fails: step.handles_failure(),
             }),
             Act::Tool {
                 tool, parameters, ..
@@ -700,11 +701,11 @@ impl Linker<'_, '_> {
             // Outside a loop, which is an error, what follows is still reached.
             Act::Break => {
                 let after = around.map_or(next, |around| around.after);
-                vec![edge(Guard::Always, after)]
+                vec![edge(Guard::Success, after)]
             }
             Act::Continue => {
                 let head = around.map_or(next, |around| around.head);
-                vec![edge(Guard::Always, head)]
+                vec![edge(Guard::Success, head)]
             }
             Act::Goto { target, .. } => {
                 let mut edges = Vec::new();
@@ -714,7 +715,7 @@ impl Linker<'_, '_> {
                 edges.push(edge(Guard::Done, next));
                 edges
             }
-            Act::Return { .. } => vec![edge(Guard::Always, Target::Complete)],
+            Act::Return { .. } => vec![edge(Guard::Success, Target::Complete)],
             Act::FanOut { .. }
             | Act::SetState
             | Act::Call { .. }

@@ -380,6 +380,7 @@ fn the_limits_in_the_reference_are_those_of_the_language() {
             grammar::DEFAULT_MAX_STEPS,
         ),
         ("`limits.max_depth`", u64::from(grammar::MAX_CALL_DEPTH)),
+        ("Tasks inside tasks", grammar::MAX_TASK_DEPTH as u64),
         (
             "`limits.max_parallel`",
             u64::from(grammar::DEFAULT_PARALLEL),

@@ -139,6 +139,17 @@ impl Value {
         }
     }
 
+    /// Whether its lists and maps nest in no more than so many levels.
+    #[must_use]
+    pub fn is_within(&self, levels: usize) -> bool {
+        match (self, levels.checked_sub(1)) {
+            (Value::List(_) | Value::Map(_), None) => false,
+            (Value::List(list), Some(levels)) => list.0.iter().all(|item| item.is_within(levels)),
+            (Value::Map(map), Some(levels)) => map.0.values().all(|value| value.is_within(levels)),
+            _ => true,
+        }
+    }
+
     /// The same as JSON.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {

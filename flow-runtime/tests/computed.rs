@@ -74,9 +74,47 @@ struct Seen(Vec<String>);
 impl Observer for Seen {
     fn begins(&mut self, _field: &str) {}
 
+    fn evaluated(&mut self, _field: &str) {}
+
     fn ended(&mut self, made: Transformation<'_>) {
         self.0.push(made.field.name.to_string());
     }
+}
+
+/// What became of each field, and why.
+#[derive(Default)]
+struct Made(Vec<(String, Json, Option<String>)>);
+
+impl Observer for Made {
+    fn begins(&mut self, _field: &str) {}
+
+    fn evaluated(&mut self, _field: &str) {}
+
+    fn ended(&mut self, made: Transformation<'_>) {
+        let output = made.output.map_or(Json::Null, Value::to_json);
+        let error = made.error.map(str::to_owned);
+        self.0.push((made.field.name.to_string(), output, error));
+    }
+}
+
+#[test]
+fn a_trace_says_what_a_field_became_and_what_failed_on_the_way() {
+    let text = "  missed: {from: n, transform: input, validate: output < 5}
+  replaced: {from: n, transform: input, validate: output < 5, on_error: use_fallback, fallback: 1}
+  kept: {from: n, transform: input, validate: output < 5, on_error: ignore}
+";
+    let mut run = begin(&fields("{n: 3}", text), None);
+    let mut made = Made::default();
+    apply(&mut run, set("n", json!(9)), Some(&mut made));
+    let error = |name| Some(format!("`{name}` does not satisfy its `validate`: 9"));
+    assert_eq!(
+        made.0,
+        [
+            ("missed".to_owned(), Json::Null, error("missed")),
+            ("replaced".to_owned(), json!(1), error("replaced")),
+            ("kept".to_owned(), json!(3), error("kept")),
+        ]
+    );
 }
 
 const DIAMOND: &str = "  low: {from: n, transform: 'Math.min(input, 10)'}
@@ -102,6 +140,36 @@ fn a_value_that_stays_the_same_makes_nothing_else_due() {
     seen.0.clear();
     apply(&mut run, set("n", json!(4)), Some(&mut seen));
     assert_eq!(seen.0, ["low", "left", "right", "both"]);
+}
+
+#[test]
+fn a_field_is_made_again_only_when_what_it_is_made_from_is_another_value() {
+    let text = "  timeout: {from: raw.config.timeout, transform: input}
+  whole: {from: config, transform: Object.keys(input).length}
+  first: {from: list.0, transform: input}
+  length: {from: list, transform: input.length}
+";
+    let state = "{config: {timeout: 5, other: 1}, list: [1]}";
+    let mut run = begin(&fields(state, text), None);
+    let mut made = |what: Happening| {
+        let mut seen = Seen::default();
+        apply(&mut run, what, Some(&mut seen));
+        seen.0
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(made(set("raw.config.timeout", json!(5))), none);
+    assert_eq!(made(set("raw.list", json!([1]))), none);
+    assert_eq!(made(set("raw.config.other", json!(2))), ["whole"]);
+    assert_eq!(
+        made(set("raw.config.timeout", json!(6))),
+        ["timeout", "whole"]
+    );
+    assert_eq!(made(set("raw.config", json!({"timeout": 6}))), ["whole"]);
+    assert_eq!(made(set("raw.config", json!({}))), ["whole"]);
+    assert_eq!(made(set("raw.list.0", json!(2))), ["first", "length"]);
+    assert_eq!(made(set("raw.list.1", json!(3))), ["length"]);
+    // What nobody sees changes nothing.
+    assert_eq!(made(set("state.config.timeout", json!(7))), none);
 }
 
 #[test]

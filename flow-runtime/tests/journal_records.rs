@@ -389,6 +389,32 @@ fn workflows_know_how_often_they_ran() {
 }
 
 #[test]
+fn a_run_counts_for_the_workflow_that_its_definition_became() {
+    let (_dir, path) = place();
+    let journal = Journal::open(path).unwrap();
+    let definition = journal.put_definition(b"x").unwrap();
+    let run = |n| RunId::new(1_500_000_000_000 + n, 5);
+    for n in 0..2 {
+        let new = NewRun::new("one", definition, n);
+        journal.append(Append::start(run(n), new)).unwrap();
+    }
+    let counts = || {
+        let tallies = journal.tallies().unwrap().into_iter();
+        let counts = tallies.map(|it| (it.workflow, it.run_count));
+        counts.collect::<Vec<_>>()
+    };
+    journal.rename(run(1), "one_2").unwrap();
+    let name = |name: &str, count| (name.to_owned(), count);
+    assert_eq!(counts(), [name("one", 1), name("one_2", 1)]);
+    journal.rename(run(0), "one_2").unwrap();
+    journal.rename(run(0), "one_2").unwrap();
+    assert_eq!(counts(), [name("one_2", 2)]);
+    assert_eq!(journal.run(run(0)).unwrap().workflow, "one_2");
+    journal.forget_tally("one_2").unwrap();
+    assert_eq!(counts(), []);
+}
+
+#[test]
 fn the_beginning_of_an_id_finds_the_run() {
     let (_dir, path) = place();
     let journal = Journal::open(path).unwrap();

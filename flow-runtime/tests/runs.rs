@@ -366,8 +366,11 @@ states:
 
 #[test]
 fn a_step_that_takes_too_long_is_ended() {
-    let message = failed("steps:\n  - {type: shell, command: sleep 100, timeout: 0.05}\n");
-    assert!(message.contains("in time"), "{message}");
+    let message = failed("steps:\n  - {id: nap, type: shell, command: sleep 100, timeout: 0.05}\n");
+    assert_eq!(
+        message,
+        "`nap` did not end within 0.05 s; `timeout` gives it longer"
+    );
 }
 
 #[test]
@@ -466,4 +469,210 @@ tasks:
         let done = bench.host.drive(report.run).await.unwrap();
         assert_eq!(done.output.to_json(), json!({"all": [0, 1]}));
     });
+}
+
+#[test]
+fn a_return_that_fails_fails_like_any_step() {
+    for value in ["{{ state.m.nope }}", "{{ 1/0 }}"] {
+        let definition =
+            format!("state: {{m: {{}}}}\nsteps:\n  - {{id: r, type: return, value: '{value}'}}\n");
+        let report = run(&definition);
+        assert_eq!(report.status, ReportStatus::Failed, "{value}");
+        assert_eq!(report.error.unwrap().step.as_deref(), Some("r"), "{value}");
+    }
+    let thrown = "expressions: js
+steps: [{id: r, type: return, value: \"{{ (() => { throw new Error('no') })() }}\"}]
+";
+    assert!(failed(thrown).contains("no"));
+    let child = "steps:
+  - {id: each, type: foreach, items: '{{ [1] }}', task: t, output_to: all}
+tasks:
+  t: {state: {m: {}}, steps: [{id: r, type: return, value: '{{ state.m.nope }}'}]}
+";
+    assert!(failed(child).contains("1 of 1 children"));
+}
+
+#[test]
+fn what_a_step_does_when_it_fails_holds_for_return() {
+    let jumps = "state: {m: {}}
+steps:
+  - {id: r, type: return, value: '{{ state.m.nope }}', on_error: {goto: other}}
+  - {type: return, value: skipped}
+  - {id: other, type: return, value: jumped}
+";
+    assert_eq!(completed(jumps), json!("jumped"));
+    let replaced = "state: {m: {}}
+steps: [{id: r, type: return, value: '{{ state.m.nope }}', fallback_value: instead}]
+";
+    assert_eq!(completed(replaced), json!("instead"));
+    let noted = "state: {m: {}, note: ''}
+on_error: {steps: [{type: set_state, updates: {note: '{{ error.step }}'}}]}
+steps: [{id: r, type: return, value: '{{ state.m.nope }}'}]
+";
+    let report = run(noted);
+    assert_eq!(report.status, ReportStatus::Failed);
+    assert_eq!(report.state.to_json()["note"], "r");
+}
+
+#[test]
+fn a_when_that_fails_fails_the_step_it_stands_on() {
+    let returns = "state: {m: {}}
+steps: [{id: r, type: return, when: '{{ state.m.nope > 1 }}', value: 1}]
+";
+    assert!(failed(returns).contains("nope"));
+    for jump in ["break", "continue"] {
+        let definition = format!(
+            "state: {{m: {{}}}}
+steps:
+  - type: foreach
+    items: '{{{{ [1, 2] }}}}'
+    steps: [{{id: jump, type: {jump}, when: '{{{{ state.m.nope > 1 }}}}'}}]
+"
+        );
+        let report = run(&definition);
+        assert_eq!(report.status, ReportStatus::Failed, "{jump}");
+        assert_eq!(
+            report.error.unwrap().step.as_deref(),
+            Some("jump"),
+            "{jump}"
+        );
+    }
+    let leaves = "state: {m: {}}
+steps:
+  - {id: again, type: goto, target: again, max_iterations: 2, when: '{{ state.m.nope > 1 }}', on_error: {goto: end}}
+  - {type: return, value: skipped}
+  - {id: end, type: return, value: left}
+";
+    assert_eq!(completed(leaves), json!("left"));
+}
+
+/// A task that runs itself over a list that shrinks or does not.
+fn nested(items: &str, on_child_error: &str) -> String {
+    format!(
+        "steps:
+  - {{id: f, type: foreach, items: '{{{{ [40] }}}}', task: t, output_to: r}}
+  - {{type: return, value: '{{{{ state.r }}}}'}}
+tasks:
+  t:
+    inputs: {{n: {{type: integer, required: true}}}}
+    steps:
+      - {{id: g, type: foreach, items: '{items}', task: t, on_child_error: {on_child_error}, output_to: q}}
+      - {{type: return, value: '{{{{ inputs.n }}}}'}}
+"
+    )
+}
+
+#[test]
+fn tasks_inside_tasks_end_at_a_depth_that_needs_no_stack() {
+    let shrinks = nested("{{ [inputs.n - 1] if inputs.n else [] }}", "fail");
+    assert_eq!(completed(&shrinks), json!([40]));
+    let grows = "{{ [inputs.n + 1] if inputs.n else [] }}";
+    let message = failed(&nested(grows, "fail"));
+    assert!(
+        message.starts_with("1 of 1 children of `f` failed"),
+        "{message}"
+    );
+    let said = "`g` would run tasks more than 50 deep inside each other: … → t → t → t → t → t";
+    assert!(message.contains(said), "{message}");
+    assert!(message.len() < 2_000, "{}", message.len());
+    let stopped = failed(&nested(grows, "fail_all"));
+    assert!(stopped.contains("more than 50 deep"), "{stopped}");
+    // What failed at the bottom may be no failure further up, as the definition says.
+    assert_eq!(completed(&nested(grows, "continue")), json!([40]));
+}
+
+#[test]
+fn a_failure_names_its_step_and_a_state_the_outcome_that_nothing_is_for() {
+    let undefined = "state: {m: {}}
+steps: [{id: say, type: set_state, updates: {x: '{{ state.m.nope }}'}}]
+";
+    let message = failed(undefined);
+    assert!(message.starts_with("`say`: "), "{message}");
+    let state = |command: &str, condition: &str| {
+        format!(
+            "initial_state: a
+states:
+  a:
+    action: {{type: shell, command: \"{command}\"}}
+    timeout: 0.2
+    transitions: [{{condition: {condition}, next_state: b}}]
+  b: {{action: {{type: shell, command: 'true'}}}}
+"
+        )
+    };
+    assert_eq!(
+        failed(&state("echo so far; exit 3", "success")),
+        "`a` ended in failure, and no transition of it holds: the command of `a` ended with exit \
+         code 3: so far; a transition for `failure` would lead on"
+    );
+    assert_eq!(
+        failed(&state("sleep 100", "success")),
+        "`a` ended in timeout, and no transition of it holds: `a` did not end within 0.2 s; \
+         `timeout` gives it longer; `on_timeout`, or a transition for `timeout` would lead on"
+    );
+    assert_eq!(
+        failed(&state("true", "failure")),
+        "`a` ended in success, and no transition of it holds; a transition for `always` would \
+         lead on"
+    );
+}
+
+#[test]
+fn a_field_of_a_state_that_has_no_value_yet_fails_the_step_that_names_it() {
+    let names = |text: &str| {
+        format!(
+            "initial_state: a
+states:
+  a:
+    action: {{type: shell, command: 'echo {text}'}}
+    transitions: [{{condition: success, next_state: later}}]
+  later:
+    action: {{type: shell, command: 'true'}}
+"
+        )
+    };
+    let message = failed(&names("{later_stdout}"));
+    let told = "`a` ended in failure, and no transition of it holds: the variable `later_stdout` \
+                has no value yet";
+    assert!(message.starts_with(told), "{message}");
+    // Neither a field that a command gives nor a state.
+    for text in ["{later_colour}", "{never_stdout}", "{later_}"] {
+        let report = run(&names(text));
+        assert_eq!(report.status, ReportStatus::Completed, "{text}");
+    }
+}
+
+#[test]
+fn output_that_does_not_fit_is_no_value_that_looks_whole() {
+    for format in ["text", "lines", "key_value", "json"] {
+        let message = failed(&format!(
+            "limits: {{max_state_bytes: 10000000}}
+steps: [{{id: much, type: shell, command: seq 300000, output_format: {format}, output_to: all}}]
+"
+        ));
+        let told =
+            "the command of `much` wrote 940319 bytes more than the 1048576 that a value holds";
+        assert!(message.starts_with(told), "{message}");
+    }
+    let cut = completed(
+        "limits: {max_state_bytes: 10000000}
+steps:
+  - {id: much, type: shell, command: 'yes ä | head -c 1100000', output_to: all}
+  - type: return
+    value:
+      cut: '{{ state.all.truncated }}'
+      dropped: '{{ state.all.dropped.stdout }}'
+      end: '{{ state.all.stdout[-2:] }}'
+",
+    );
+    // The last byte that fits is half of a character, which goes as well.
+    assert_eq!(cut["cut"], json!(true));
+    assert_eq!(cut["dropped"], json!(1_100_000 - 1_048_575));
+    assert_eq!(cut["end"], json!("ä\n"));
+    // What was only said beside the output is not missed.
+    let aside = "steps:
+  - {type: shell, command: 'seq 300000 >&2; echo whole', output_format: text, output_to: all}
+  - {type: return, value: '{{ state.all }}'}
+";
+    assert_eq!(completed(aside), json!("whole"));
 }

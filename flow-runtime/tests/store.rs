@@ -250,6 +250,12 @@ fn only_workflows_are_deleted_and_a_near_name_is_offered() {
     .unwrap();
     let part = library.delete("shared").unwrap_err();
     assert!(matches!(part, StoreError::NotAWorkflow(_)), "{part}");
+    for broken in ["", "{\"name\": \"x\", \"st", "\u{0}\u{1}", "[1, 2]"] {
+        let file = root.path().join(".flow/workflows/broken.json");
+        fs::write(&file, broken).unwrap();
+        library.delete("broken").unwrap();
+        assert!(!file.exists());
+    }
     let Err(StoreError::NotFound {
         near, available, ..
     }) = library.delete("deplyo")

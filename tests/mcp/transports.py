@@ -163,21 +163,30 @@ async def what_is_not_mcp_is_answered_and_survived(place):
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "no/such/method"},
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": 7}}},
+        "this is not json",
         {"jsonrpc": "2.0", "id": 4, "method": "ping"},
         {"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "bogus"}},
         {"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": 7}},
     ]
+    deep = 1
+    for _ in range(150):
+        deep = [deep]
+    arguments = {"transform": "1", "input": deep}
+    lines.append({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "test_transformation", "arguments": arguments}})
     answers = {}
     for line in lines:
-        process.stdin.write(json.dumps(line).encode() + b"\n")
-        if "id" in line:
+        text = line if isinstance(line, str) else json.dumps(line)
+        process.stdin.write(text.encode() + b"\n")
+        if "id" in line or isinstance(line, str):
             answer = json.loads(await process.stdout.readline())
             answers[answer["id"]] = answer
     assert answers[2]["error"]["code"] == -32601
     assert answers[3]["result"]["isError"] and "`flow_name`" in answers[3]["result"]["content"][0]["text"]
+    assert answers[None]["error"]["code"] == -32700
     assert answers[4]["result"] == {}
     assert answers[5]["error"]["code"] == -32602 and "`warning`" in answers[5]["error"]["message"], answers[5]
     assert answers[6]["error"]["code"] == -32602, answers[6]
+    assert answers[7]["error"]["code"] == -32700
     process.stdin.close()
     assert await process.wait() == 0
 

@@ -179,7 +179,8 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 _ => output.error(message),
             }
             output.help(&format!("`flow resume {run}` tries the failed step again"));
-            if report.error.as_ref().map(|error| error.kind) == Some(FailureKind::Limit) {
+            let kind = report.error.as_ref().map(|error| error.kind);
+            if let Some(FailureKind::Limit | FailureKind::TimeLimit) = kind {
                 output.help("with --max-steps N or --timeout TIME it may do more than before");
             }
         }

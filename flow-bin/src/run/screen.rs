@@ -175,12 +175,6 @@ impl Screen {
     }
 
     fn left(&self, run: RunId, graph: &Graph, place: &Place, outcome: &Ending, next: Option<&str>) {
-        let (word, error) = match outcome {
-            Ending::Success => ("success", None),
-            Ending::Failure(error) => ("failure", Some(error.as_str())),
-            Ending::Timeout => ("timeout", None),
-            Ending::Skipped => ("skipped", None),
-        };
         if self.told == Told::Objects {
             return self.object(json!({
                 "event": "step_ended",
@@ -188,8 +182,8 @@ impl Screen {
                 "workflow": graph.name,
                 "step": place.node,
                 "frame": place.frame,
-                "outcome": word,
-                "error": error,
+                "outcome": outcome.word(),
+                "error": outcome.error(),
                 "next": next,
             }));
         }
@@ -197,7 +191,7 @@ impl Screen {
         let of_this = |step: &UnderWay| step.run == run && step.place == *place;
         let begun = shown.under_way.iter().position(of_this);
         let begun = begun.map(|index| shown.under_way.remove(index));
-        let is_bad = matches!(outcome, Ending::Failure(_) | Ending::Timeout);
+        let is_bad = outcome.error().is_some();
         if begun.is_none() && !is_bad {
             return;
         }
@@ -214,7 +208,8 @@ impl Screen {
                     self.paint.red("✗")
                 )
             }
-            Ending::Failure(error) => {
+            Ending::Stopped => format!("{} {title} (stopped)\n", self.paint.dim("-")),
+            Ending::Failure(error) | Ending::Stuck(error) => {
                 format!("{} {title}: {}{took}\n", self.paint.red("✗"), clean(error))
             }
         };
@@ -233,7 +228,7 @@ impl Watch for Screen {
                 place,
                 outcome,
                 next,
-            } => self.left(run, graph, place, outcome, next.as_deref()),
+            } => self.left(run, graph, place, outcome, next.node()),
             Effect::Act(action) if self.told == Told::Objects => self.object(json!({
                 "event": "action",
                 "run_id": run.to_string(),

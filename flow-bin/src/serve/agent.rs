@@ -268,7 +268,8 @@ async fn update_workflow_state(
     Ok(UpdateWorkflowStateResponse {
         success: true,
         workflow_id: run.to_string(),
-        computed: object(&changed),
+        computed: object(&changed.changed),
+        computed_errors: changed.failed,
     })
 }
 

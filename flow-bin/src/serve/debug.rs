@@ -12,12 +12,13 @@ use flow_model::tools::{
     TraceTransformationsResponse, TransformationTimes, TransformationTrace, VisitStatus,
 };
 use flow_runtime::expression::try_transform;
-use flow_runtime::host::{Trace, Traces, Visit, Visited};
-use flow_runtime::run::time;
+use flow_runtime::host::{Trace, Traces, Visit};
+use flow_runtime::run::{Ending, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use super::agent::{run_of, workflow};
+use super::definition::Definition;
 use super::standing::{self, now};
 use super::tool::{Call, Offer, Refused};
 use super::{Server, explain};
@@ -154,12 +155,14 @@ async fn debug_workflow(
 }
 
 fn visit(visit: Visit) -> StepVisit {
-    let (status, error) = match visit.ending {
-        Visited::Success => (VisitStatus::Success, None),
-        Visited::Failed(reason) => (VisitStatus::Failed, Some(reason)),
-        Visited::Skipped => (VisitStatus::Skipped, None),
-        Visited::UnderWay => (VisitStatus::Running, None),
-        Visited::Stopped => (VisitStatus::Stopped, None),
+    let error = visit.ending.as_ref().and_then(Ending::error);
+    let error = error.map(str::to_owned);
+    let status = match visit.ending {
+        Some(Ending::Success) => VisitStatus::Success,
+        Some(Ending::Failure(_) | Ending::Timeout | Ending::Stuck(_)) => VisitStatus::Failed,
+        Some(Ending::Skipped) => VisitStatus::Skipped,
+        Some(Ending::Stopped) => VisitStatus::Stopped,
+        None => VisitStatus::Running,
     };
     StepVisit {
         step_id: visit.step,
@@ -243,5 +246,9 @@ async fn explain_workflow(
             Refused(format!("`inputs`: {}", faults.join("\n")))
         })?,
     };
-    Ok(explain::explained(&graph, &inputs))
+    let find = |name: &str| match Definition::named(&server, name) {
+        Ok(Definition::Ready(graph)) => Some(*graph),
+        Ok(Definition::Unknown(_) | Definition::Invalid { .. }) | Err(_) => None,
+    };
+    Ok(explain::explained(&graph, &inputs, find))
 }

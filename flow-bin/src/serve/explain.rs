@@ -2,7 +2,8 @@
 
 use flow_model::expression::{self, Analysis};
 use flow_model::graph::{
-    Body, By, CallTarget, Expression, FanOut, Graph, Kind, Node, Runner, Template, ToolRef,
+    Body, By, CallTarget, Expression, FanOut, Graph, Kind, Literal, Node, Outcome, Runner, Target,
+    Template, ToolRef,
 };
 use flow_model::tools::{ExplainWorkflowResponse, PlannedStep};
 use flow_runtime::value::Value as Given;
@@ -10,8 +11,12 @@ use serde_json::Value;
 
 use crate::run::plan;
 
-/// The plan of a workflow with these inputs.
-pub(super) fn explained(graph: &Graph, inputs: &Given) -> ExplainWorkflowResponse {
+/// The plan of a workflow with these inputs; `find` knows the workflows that it calls.
+pub(super) fn explained(
+    graph: &Graph,
+    inputs: &Given,
+    find: impl Fn(&str) -> Option<Graph>,
+) -> ExplainWorkflowResponse {
     let mut plan = plan::as_json(graph, inputs);
     let shown = plan["inputs"].take();
     let planned = plan["steps"].as_array().cloned().unwrap_or_default();
@@ -24,7 +29,7 @@ pub(super) fn explained(graph: &Graph, inputs: &Given) -> ExplainWorkflowRespons
         workflow: graph.name.to_string(),
         inputs: shown,
         estimated_duration: duration(graph, &steps),
-        required_tools: tools(graph),
+        required_tools: tools(graph, find),
         steps,
     }
 }
@@ -34,6 +39,13 @@ fn bodies(graph: &Graph) -> impl Iterator<Item = &Body> {
     let tasks = graph.tasks.iter().map(|task| &task.body);
     let on_error = std::iter::once(&graph.on_error.body);
     std::iter::once(&graph.body).chain(tasks).chain(on_error)
+}
+
+/// Every step, also those of tasks that failed.
+fn nodes(graph: &Graph) -> impl Iterator<Item = &Node> {
+    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
+    let all = bodies(graph).chain(cleanups.map(|on_error| &on_error.body));
+    all.flat_map(|body| body.nodes.iter())
 }
 
 fn step(graph: &Graph, planned: &Value, body: &Body, node: &Node) -> PlannedStep {
@@ -87,10 +99,17 @@ fn done_by(node: &Node) -> &'static str {
 fn conditions(body: &Body, node: &Node) -> Vec<String> {
     let mut found = Vec::new();
     let mut around = node.parent;
-    while let Some(container) = around.and_then(|at| body.nodes.get(usize::from(at))) {
+    let mut inside = node;
+    while let Some((at, container)) =
+        around.and_then(|at| Some((at, body.nodes.get(usize::from(at))?)))
+    {
         match &container.kind {
             Kind::Condition { test } => {
-                found.push(format!("{}: {}", container.id, test.source.trim()));
+                let (id, test) = (&container.id, test.source.trim());
+                found.push(match is_otherwise(body, at, container, inside) {
+                    true => format!("{id}: not ({test})"),
+                    false => format!("{id}: {test}"),
+                });
             }
             Kind::While { test, .. } => {
                 found.push(format!("while {}: {}", container.id, test.source.trim()));
@@ -98,10 +117,23 @@ fn conditions(body: &Body, node: &Node) -> Vec<String> {
             _ => {}
         }
         around = container.parent;
+        inside = container;
     }
     found.reverse();
     found.extend(node.when.as_ref().map(|when| when.source.trim().to_owned()));
     found
+}
+
+/// Whether a step right inside a condition stands in its `else`: those steps come last, beginning
+/// with the one that is reached when the condition does not hold.
+fn is_otherwise(body: &Body, at: u16, condition: &Node, inside: &Node) -> bool {
+    let Some(Target::Node(first)) = condition.next(Outcome::Else) else {
+        return false;
+    };
+    let starts_here = body.nodes.get(usize::from(first));
+    let mut otherwise = body.nodes.iter().skip(usize::from(first));
+    starts_here.is_some_and(|node| node.parent == Some(at))
+        && otherwise.any(|node| std::ptr::eq(node, inside))
 }
 
 /// How many children a fan-out over known items has: the plan shows the list then.
@@ -146,9 +178,9 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
         Kind::Delegate { instructions, .. } => templates.push(instructions),
         Kind::Jump(_) | Kind::Goto { .. } | Kind::SetState => {}
     }
-    if let Kind::SetState = node.kind {
-        templates.extend(node.writes.iter().filter_map(|write| write.value.as_ref()));
-    }
+    let writes = node.writes.iter().chain(node.error_writes.iter());
+    templates.extend(writes.filter_map(|write| write.value.as_ref()));
+    let written = written(graph);
     while let Some(template) = templates.pop() {
         match template {
             Template::Literal(_) => {}
@@ -170,7 +202,7 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
             let path: Vec<&str> = read.path.iter().map(String::as_str).collect();
             let field = match path.as_slice() {
                 ["state" | "raw" | "computed" | "this", field, ..] => *field,
-                [name, ..] if is_field(graph, name) => *name,
+                [name, ..] if is_field(graph, &written, name) => *name,
                 _ => continue,
             };
             if !found.iter().any(|known| known == field) {
@@ -181,31 +213,61 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
     found
 }
 
-fn is_field(graph: &Graph, name: &str) -> bool {
+fn is_field(graph: &Graph, written: &[&str], name: &str) -> bool {
     graph.state.iter().any(|initial| initial.name == name)
         || graph.computed.iter().any(|field| field.name == name)
+        || written.contains(&name)
 }
 
-/// Tools that are not flow's own, each once.
-fn tools(graph: &Graph) -> Vec<String> {
+/// Fields that some step writes: that declares them too.
+fn written(graph: &Graph) -> Vec<&str> {
+    let writes = nodes(graph).flat_map(|node| node.writes.iter().chain(node.error_writes.iter()));
+    let fields = writes.filter_map(|write| match write.path.segments.first() {
+        Some(Template::Literal(Literal::Str(field))) => Some(field.as_ref()),
+        _ => None,
+    });
+    fields.collect()
+}
+
+/// Tools that are not flow's own, of the workflow and of those it calls, each once.
+fn tools(graph: &Graph, find: impl Fn(&str) -> Option<Graph>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for node in bodies(graph).flat_map(|body| body.nodes.iter()) {
-        let Kind::Tool { tool, .. } = &node.kind else {
-            continue;
-        };
-        let name = match tool {
-            ToolRef::Builtin(_) => continue,
-            ToolRef::Host(name) => name.to_string(),
-            ToolRef::Declared(index) => {
-                let declared = graph.tools.get(usize::from(*index));
-                declared.map_or(String::new(), |tool| tool.name.to_string())
-            }
-        };
-        if !found.contains(&name) {
-            found.push(name);
+    let mut called: Vec<String> = vec![graph.name.to_string()];
+    add_tools(graph, &mut found, &mut called);
+    let mut looked_into = 1;
+    while let Some(name) = called.get(looked_into) {
+        looked_into += 1;
+        if let Some(graph) = find(name) {
+            add_tools(&graph, &mut found, &mut called);
         }
     }
     found
+}
+
+/// The tools of one workflow, and the workflows it calls by names that are known.
+fn add_tools(graph: &Graph, found: &mut Vec<String>, called: &mut Vec<String>) {
+    for node in nodes(graph) {
+        let (name, known) = match &node.kind {
+            Kind::Tool { tool, .. } => match tool {
+                ToolRef::Builtin(_) => continue,
+                ToolRef::Host(name) => (name.to_string(), &mut *found),
+                ToolRef::Declared(index) => match graph.tools.get(usize::from(*index)) {
+                    Some(declared) => (declared.name.to_string(), &mut *found),
+                    None => continue,
+                },
+            },
+            Kind::Call(call) => match &call.target {
+                CallTarget::Name(Template::Literal(Literal::Str(name))) => {
+                    (name.to_string(), &mut *called)
+                }
+                CallTarget::Name(_) | CallTarget::Definition(_) => continue,
+            },
+            _ => continue,
+        };
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
 }
 
 /// What is known of how long a run takes: its waits, and what it asks of others.
@@ -244,5 +306,90 @@ fn duration(graph: &Graph, steps: &[PlannedStep]) -> String {
         "as long as its commands take".to_owned()
     } else {
         parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flow_model::compile;
+    use flow_model::loader::NoLoader;
+    use flow_model::source::Source;
+
+    use super::*;
+
+    fn graph(definition: &str) -> Graph {
+        let compiled = compile(Source::new("main.yaml", definition), &NoLoader);
+        compiled.into_graph().expect("it has no errors")
+    }
+
+    fn step<'a>(plan: &'a ExplainWorkflowResponse, id: &str) -> &'a PlannedStep {
+        let mut steps = plan.steps.iter();
+        steps
+            .find(|step| step.step_id == id)
+            .expect("it is planned")
+    }
+
+    #[test]
+    fn a_step_of_an_else_needs_the_opposite() {
+        let definition = "inputs: {deploy: boolean, fast: boolean}
+steps:
+  - id: which
+    type: condition
+    if: '{{ inputs.deploy }}'
+    then:
+      - {id: yes, type: shell, command: make}
+    else:
+      - {id: no, type: shell, command: make}
+      - id: inner
+        type: condition
+        if: '{{ inputs.fast }}'
+        then:
+          - {id: quick, type: shell, command: make}
+        else:
+          - {id: slow, type: shell, command: make}
+  - {id: after, type: shell, command: make}
+";
+        let plan = explained(&graph(definition), &Given::Null, |_| None);
+        assert_eq!(step(&plan, "yes").conditions, ["which: inputs.deploy"]);
+        assert_eq!(step(&plan, "no").conditions, ["which: not (inputs.deploy)"]);
+        assert_eq!(
+            step(&plan, "slow").conditions,
+            ["which: not (inputs.deploy)", "inner: not (inputs.fast)"]
+        );
+        assert_eq!(step(&plan, "after").conditions, [""; 0]);
+    }
+
+    #[test]
+    fn tools_of_called_workflows_are_required_too_and_calls_in_circles_end() {
+        let parent = "name: parent
+tools: {own: {}}
+steps:
+  - {type: mcp_call, tool: own}
+  - {type: call, workflow: child}
+";
+        let child = "name: child
+tools: {far: {}, own: {}, sweep: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps: [{type: mcp_call, tool: far}, {type: mcp_call, tool: own}]
+    on_error: {steps: [{type: mcp_call, tool: sweep}]}
+steps:
+  - {type: foreach, items: [1], task: one}
+  - {type: call, workflow: parent}
+";
+        let find = |name: &str| (name == "child").then(|| graph(child));
+        let plan = explained(&graph(parent), &Given::Null, find);
+        assert_eq!(plan.required_tools, ["own", "far", "sweep"]);
+    }
+
+    #[test]
+    fn a_field_that_only_a_write_declares_is_a_dependency() {
+        let definition = "steps:
+  - {id: look, type: shell, command: ls, output_format: lines, output_to: files}
+  - {id: tell, type: shell, command: 'echo {{ files }}'}
+";
+        let plan = explained(&graph(definition), &Given::Null, |_| None);
+        assert_eq!(step(&plan, "tell").dependencies, ["files"]);
     }
 }

@@ -1,23 +1,22 @@
-//! Messages to a client, a line each.
+//! Messages between a client and the server, a line each.
 //!
 //! The structure of a tool's answer and its text are the same JSON. Here it is made once and
 //! written twice, instead of being made into a tree that is written twice.
 
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcResponse, ServerResult};
 use rmcp::serde::Serialize;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
+
+use super::heard::{Heard, Message};
 
 /// Room that is kept for the next line.
 const KEPT: usize = 1 << 20;
@@ -62,30 +61,26 @@ fn success(text: String, structure: Value) -> CallToolResult {
 }
 
 /// What is said to a client and heard from it, a message a line.
-pub(super) struct Lines<R: AsyncRead, W: AsyncWrite + Send + Unpin + 'static> {
-    heard: AsyncRwTransport<RoleServer, R, Aside<W>>,
+pub(super) struct Lines<R, W> {
+    heard: Heard<R>,
     said: Arc<Mutex<Said<W>>>,
+    /// Answers to what could not be read, until they are said.
+    replies: Vec<u8>,
+    /// Such an answer is perhaps not written yet.
+    is_saying: bool,
 }
 
-impl<R, W> Lines<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl<R: AsyncRead + Unpin, W> Lines<R, W> {
     pub(super) fn new(reader: R, writer: W) -> Self {
-        let said = Arc::new(Mutex::new(Said {
-            writer,
-            line: Vec::new(),
-            written: 0,
-        }));
-        let aside = Aside {
-            said: Arc::clone(&said),
-            line: Vec::new(),
-            saying: None,
-        };
         Lines {
-            heard: AsyncRwTransport::new_server(reader, aside),
-            said,
+            heard: Heard::new(reader),
+            said: Arc::new(Mutex::new(Said {
+                writer,
+                line: Vec::new(),
+                written: 0,
+            })),
+            replies: Vec::new(),
+            is_saying: false,
         }
     }
 }
@@ -109,12 +104,30 @@ where
         }
     }
 
+    /// May be given up at any `await` and called again: nothing that was heard or is to be said is
+    /// lost.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.heard.receive().await
+        loop {
+            if self.is_saying {
+                let mut said = self.said.lock().await;
+                said.line.append(&mut self.replies);
+                said.rest().await.ok()?;
+                self.is_saying = false;
+            }
+            self.heard.line().await?;
+            match self.heard.message() {
+                Message::Known(message) => return Some(message),
+                Message::Nothing => {}
+                Message::Unreadable(reply) => {
+                    self.replies = format!("{reply}\n").into_bytes();
+                    self.is_saying = true;
+                }
+            }
+        }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.heard.close().await
+        Ok(())
     }
 }
 
@@ -198,50 +211,6 @@ fn quoted(json: &str, line: &mut Vec<u8>) {
             }
             _ => line.extend_from_slice(part.as_bytes()),
         }
-    }
-}
-
-/// What the reading side says by itself, of messages that it cannot read.
-struct Aside<W> {
-    said: Arc<Mutex<Said<W>>>,
-    line: Vec<u8>,
-    saying: Option<Saying>,
-}
-
-type Saying = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
-
-impl<W: AsyncWrite + Send + Unpin + 'static> AsyncWrite for Aside<W> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.line.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if let Some(saying) = &mut self.saying {
-                let said = std::task::ready!(saying.as_mut().poll(context));
-                self.saying = None;
-                said?;
-            }
-            if self.line.is_empty() {
-                return Poll::Ready(Ok(()));
-            }
-            let line = std::mem::take(&mut self.line);
-            let said = Arc::clone(&self.said);
-            self.saying = Some(Box::pin(async move {
-                let mut said = said.lock().await;
-                said.line.extend_from_slice(&line);
-                said.rest().await
-            }));
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush(context)
     }
 }
 

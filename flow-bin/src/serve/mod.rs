@@ -34,6 +34,7 @@ mod elicit;
 mod explain;
 mod fixture;
 mod handler;
+mod heard;
 mod http;
 mod library;
 mod line;

@@ -3,7 +3,7 @@
 
 use flow_model::graph::{Graph, Node};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Effect, Ending, Finish, Status};
+use flow_runtime::run::{Effect, Finish, Onward, Status};
 use rmcp::model::{NotificationMetaObject, ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
@@ -80,20 +80,14 @@ impl News {
                 place,
                 outcome,
                 next,
-            } if place.frame == 0 => {
-                let (status, error) = match outcome {
-                    Ending::Success => ("success", None),
-                    Ending::Failure(error) => ("failure", Some(error)),
-                    Ending::Timeout => ("timeout", None),
-                    Ending::Skipped => ("skipped", None),
-                };
+            } if place.frame == 0 && *next != Onward::Nowhere => {
                 let details = json!({
                     "flow_name": name,
                     "run_id": run,
                     "state_id": place.node,
-                    "next_state": next,
-                    "status": status,
-                    "error": error,
+                    "next_state": next.node(),
+                    "status": outcome.word(),
+                    "error": outcome.error(),
                 });
                 let message = format!("Completed state: {}", place.node);
                 Some(News::new(Kind::Step, message, details))

@@ -1,11 +1,14 @@
 //! Tools as the server offers them: a declaration of the registry with its handler.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use flow_model::suggest::nearest_or_part;
-use flow_model::tools::{self, FlowRequest, InvalidParameters, Request, Tool, Toolset};
+use flow_model::tools::{
+    self, CreateWorkflowRequest, FlowRequest, InvalidParameters, Request, Tool, Toolset,
+};
 use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
@@ -278,7 +281,14 @@ fn listed(tool: &'static Tool) -> rmcp::model::Tool {
         .destructive(tool.destructive)
         .idempotent(tool.idempotent)
         .open_world(!tool.read_only);
-    rmcp::model::Tool::new(tool.name, tool.description, object(tool.input_schema()))
+    let description: Cow<'static, str> = match tool.name {
+        name if name == CreateWorkflowRequest::tool().name => {
+            let outline = super::library::outline();
+            format!("{}\n\n{outline}", tool.description).into()
+        }
+        _ => tool.description.into(),
+    };
+    rmcp::model::Tool::new(tool.name, description, object(tool.input_schema()))
         .with_title(tool.title)
         .with_raw_output_schema(object(tool.output_schema()))
         .with_annotations(annotations)

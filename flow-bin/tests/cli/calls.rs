@@ -122,3 +122,28 @@ fn a_run_whose_called_run_waits_for_a_person_rests_and_is_answered_and_cancelled
     let ended = ["asks", "mid", "top"].map(|it| pair(it, "completed"));
     assert_eq!(runs(&place)[..3], ended);
 }
+
+#[test]
+fn an_agent_command_is_told_which_agent_is_meant_and_what_that_is() {
+    let place = Place::with(&[(
+        "poem.yaml",
+        "agents: {poet: You are a poet.}
+steps:
+  - {id: write, type: delegate, agent: '@poet', instructions: \"it's \\\\ late\", output_to: r}
+outputs: {r: {type: string, value: '{{ state.r.response }}'}}
+",
+    )]);
+    let agent = "cat; echo; echo $FLOW_AGENT_NAME";
+    let ran = place
+        .command(&["run", "poem.yaml", "--format", "json"])
+        .env("FLOW_AGENT", agent)
+        .output()
+        .unwrap();
+    let ran = super::Ran::from(ran);
+    assert_eq!(
+        ran.json()["output"]["r"],
+        "You are a poet.\n\nit's \\ late\npoet",
+        "{}",
+        ran.stderr
+    );
+}

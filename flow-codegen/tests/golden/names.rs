@@ -316,26 +316,8 @@ pub mod odd_names_of_things {
                     (Self::Success, self::Outcome::Success) => Outcome,
                     (Outcome, Then) => Self::Edge,
                     (Outcome, Else) => S3d,
-                    (
-                        Self::Edge,
-                        self::Outcome::Success
-                        | Failure
-                        | Timeout
-                        | Then
-                        | Else
-                        | Body
-                        | self::Outcome::Done,
-                    ) => Some,
-                    (
-                        S3d,
-                        self::Outcome::Success
-                        | Failure
-                        | Timeout
-                        | Then
-                        | Else
-                        | Body
-                        | self::Outcome::Done,
-                    ) => Self::Done,
+                    (Self::Edge, self::Outcome::Success) => Some,
+                    (S3d, self::Outcome::Success) => Self::Done,
                     (Self::Done, self::Outcome::Success | Failure | Timeout | Skip) => {
                         V1_2
                     }
@@ -347,11 +329,7 @@ pub mod odd_names_of_things {
         /// Whether the outcome is the end, reached as meant.
         #[must_use]
         pub const fn completes(self, outcome: Outcome) -> bool {
-            use self::{Outcome::*, State::*};
-            ::core::matches!(
-                (self, outcome), (Self_, self::Outcome::Success | Failure | Timeout |
-                Then | Else | Body | self::Outcome::Done)
-            )
+            ::core::matches!((self, outcome), (Self::Self_, Outcome::Success))
         }
     }
     impl fmt::Display for State {
@@ -416,7 +394,6 @@ pub mod odd_names_of_things {
             }
             Self_ {
                 success: (),
-                failure: (),
             }
         }
     }
@@ -463,8 +440,7 @@ pub mod odd_names_of_things {
             /// Whether the outcome is the end, reached as meant.
             #[must_use]
             pub const fn completes(self, outcome: Outcome) -> bool {
-                use self::{Outcome::*, State::*};
-                ::core::matches!((self, outcome), (Report, Success))
+                ::core::matches!((self, outcome), (Self::Report, Outcome::Success))
             }
         }
         impl fmt::Display for State {
@@ -589,8 +565,7 @@ pub mod odd_names_of_things {
                 /// Whether the outcome is the end, reached as meant.
                 #[must_use]
                 pub const fn completes(self, outcome: Outcome) -> bool {
-                    use self::{Outcome::*, State::*};
-                    ::core::matches!((self, outcome), (State, Success))
+                    ::core::matches!((self, outcome), (Self::State, Outcome::Success))
                 }
             }
             impl fmt::Display for State {
@@ -674,8 +649,9 @@ pub mod odd_names_of_things {
                     /// Whether the outcome is the end, reached as meant.
                     #[must_use]
                     pub const fn completes(self, outcome: Outcome) -> bool {
-                        use self::{Outcome::*, State::*};
-                        ::core::matches!((self, outcome), (Clean, Success))
+                        ::core::matches!(
+                            (self, outcome), (Self::Clean, Outcome::Success)
+                        )
                     }
                 }
                 impl fmt::Display for State {
@@ -776,14 +752,14 @@ pub mod odd_names_of_things {
                                     "edge",
                                     28,
                                     Kind::Jump(Jump::Continue),
-                                    const { &[always(2)] },
+                                    const { &[success(2)] },
                                 )
                                 .parent(4),
                             node(
                                     "3d",
                                     28,
                                     Kind::Jump(Jump::Break),
-                                    const { &[always(7)] },
+                                    const { &[success(7)] },
                                 )
                                 .parent(4),
                             command(
@@ -816,7 +792,7 @@ pub mod odd_names_of_things {
                                 Kind::Return {
                                     value: Some(Template::Expression(jinja("state.n"))),
                                 },
-                                const { &[always(END)] },
+                                const { &[success(END)] },
                             ),
                         ]
                     },

@@ -385,9 +385,9 @@ pub mod order {
         /// Whether the outcome is the end, reached as meant.
         #[must_use]
         pub const fn completes(self, outcome: Outcome) -> bool {
-            use self::{Outcome::*, State::*};
             ::core::matches!(
-                (self, outcome), (Delivered, Success) | (Cancelled, Success)
+                (self, outcome), (Self::Delivered, Outcome::Success) | (Self::Cancelled,
+                Outcome::Success)
             )
         }
     }

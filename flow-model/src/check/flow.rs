@@ -7,7 +7,7 @@ use super::scope::address;
 use super::states::may_fail;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Step, StepError, all_steps};
-use crate::graph::{Body, CallTarget, Form, Graph, Kind, Literal, Target, Template, Tier};
+use crate::graph::{Body, Form, Graph, Target, Tier};
 use crate::source::Spanned;
 
 impl<'d> Checker<'d> {
@@ -168,8 +168,8 @@ impl<'d> Checker<'d> {
         if broken {
             return;
         }
+        self.recursion(graph);
         let main = all_steps(&document.steps);
-        self.recursion(graph, &main);
         self.body(&graph.body, &main, 0);
         if graph.form == Form::States {
             self.endings(&graph.body, &main);
@@ -389,41 +389,6 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// A workflow that calls itself whatever happens.
-    fn recursion(&mut self, graph: &Graph, steps: &[&'d Step<'d>]) {
-        let calls_itself = |at: u16| {
-            let node = graph.body.nodes.get(usize::from(at));
-            node.is_some_and(|node| match &node.kind {
-                Kind::Call(call) => {
-                    node.when.is_none()
-                        && matches!(
-                            &call.target,
-                            CallTarget::Name(Template::Literal(Literal::Str(name))) if *name == graph.name
-                        )
-                }
-                _ => false,
-            })
-        };
-        let around = reach(&graph.body, graph.body.entry, |at| !calls_itself(at));
-        let ends = graph.body.entry == Target::Complete
-            || around.iter().filter(|at| !calls_itself(**at)).any(|at| {
-                let node = graph.body.nodes.get(usize::from(*at));
-                node.is_some_and(|node| node.edges.iter().any(|e| e.to == Target::Complete))
-            });
-        if ends {
-            return;
-        }
-        let call = around.iter().copied().filter(|at| calls_itself(*at)).min();
-        if let Some(step) = call.and_then(|at| steps.get(usize::from(at))) {
-            self.report(
-                Diagnostic::new(Code::EndlessRecursion, step.head)
-                    .message(format!("every way through `{}` calls it again", graph.name))
-                    .label("this call cannot be avoided")
-                    .help("call it under a condition that ends"),
-            );
-        }
-    }
-
     /// Tasks that run side by side and set the same field of a shared state.
     fn parallel_writes(
         &mut self,
@@ -538,7 +503,7 @@ fn successors(body: &Body, at: u16) -> impl Iterator<Item = u16> + '_ {
 }
 
 /// The nodes that can be reached, going on only from those that `through` lets pass.
-fn reach(body: &Body, from: Target, through: impl Fn(u16) -> bool) -> HashSet<u16> {
+pub(super) fn reach(body: &Body, from: Target, through: impl Fn(u16) -> bool) -> HashSet<u16> {
     let mut seen = HashSet::new();
     let mut queue: Vec<u16> = match from {
         Target::Node(at) => vec![at],

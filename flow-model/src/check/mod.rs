@@ -8,6 +8,7 @@ mod computed;
 mod expressions;
 mod flow;
 mod patterns;
+mod recursion;
 mod scope;
 mod states;
 mod unused;

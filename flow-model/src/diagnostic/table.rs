@@ -254,8 +254,9 @@ codes! {
     /// `break` and `continue` belong inside a `while` or a `foreach` with inline `steps`.
     OutsideLoop = "F025", Flow, "break or continue outside a loop",
         "steps:\n  - type: break\n" => "steps:\n  - type: while\n    if: \"{{ true }}\"\n    max_iterations: 3\n    steps:\n      - type: break\n";
-    /// Every way through the workflow calls the workflow itself again, so no run can end before
-    /// the depth limit fails it.
+    /// Every way through a workflow calls the workflow itself again, or every way through a task
+    /// runs the task again over a list that is never empty, directly or by way of others. No run
+    /// can end before the depth limit fails it.
     EndlessRecursion = "F026", Flow, "recursion that cannot end",
         "name: again\nsteps:\n  - type: call\n    workflow: again\n" => "name: again\ninputs:\n  more: {type: boolean, default: false}\nsteps:\n  - type: call\n    workflow: again\n    when: \"{{ inputs.more }}\"\n";
 

@@ -24,6 +24,8 @@ pub const DEFAULT_MAX_STATES: u64 = 100;
 pub const DEFAULT_MAX_STEPS: u64 = 10_000;
 /// Calls may be nested this deep.
 pub const MAX_CALL_DEPTH: u32 = 5;
+/// Tasks may run inside each other this deep.
+pub const MAX_TASK_DEPTH: usize = 50;
 /// Children of a fan-out that run at once, unless the definition says otherwise.
 pub const DEFAULT_PARALLEL: u32 = 10;
 /// Children of a fan-out that may run at once.

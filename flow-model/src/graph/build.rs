@@ -256,6 +256,7 @@ pub const fn shell(command: Template) -> Shell {
         output: OutputFormat::Result,
         by: By::Host,
         reason: None,
+        exit_fails: false,
     }
 }
 
@@ -371,6 +372,8 @@ setters! { Shell:
     by(value: By) = value;
     /// With the reason why an agent has to run it.
     reason(value: Template) = Some(value);
+    /// Whose exit code is never data.
+    exit_fails(value: bool) = value;
 }
 
 setters! { Field:

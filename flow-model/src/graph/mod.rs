@@ -17,6 +17,7 @@ pub use table::Table;
 
 pub use crate::expression::Dialect;
 use crate::grammar;
+use crate::tools;
 pub use dependencies::Dependencies;
 
 /// Text that is either part of the program or owned.
@@ -313,6 +314,17 @@ pub enum Condition {
     None(List<Condition>),
 }
 
+/// Fields of what a command gives.
+const SHELL_FIELDS: [&str; 7] = [
+    "stdout",
+    "stderr",
+    "exit_code",
+    "duration",
+    "signal",
+    "truncated",
+    "dropped",
+];
+
 /// What a node does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -397,9 +409,11 @@ impl Kind {
             Kind::While { .. } | Kind::Loop { .. } => {
                 &[Outcome::Body, Outcome::Done, Outcome::Failure]
             }
-            Kind::Goto { .. } => &[Outcome::Body, Outcome::Done],
-            Kind::Jump(_) => &[Outcome::Success],
-            Kind::Return { .. } | Kind::SetState => &[Outcome::Success, Outcome::Failure],
+            // A jump cannot fail, but its `when` can.
+            Kind::Goto { .. } => &[Outcome::Body, Outcome::Done, Outcome::Failure],
+            Kind::Jump(_) | Kind::Return { .. } | Kind::SetState => {
+                &[Outcome::Success, Outcome::Failure]
+            }
             Kind::FanOut(_)
             | Kind::Call(_)
             | Kind::Shell(_)
@@ -407,6 +421,42 @@ impl Kind {
             | Kind::Prompt(_)
             | Kind::Wait { .. }
             | Kind::Delegate { .. } => &[Outcome::Success, Outcome::Failure, Outcome::Timeout],
+        }
+    }
+
+    /// Whether a result of this kind can have a field of this name. What comes from outside can
+    /// have any.
+    #[must_use]
+    pub fn may_give(&self, field: &str) -> bool {
+        match self {
+            Kind::Shell(shell) => match shell.output {
+                OutputFormat::Json | OutputFormat::KeyValue => true,
+                OutputFormat::Result | OutputFormat::Text | OutputFormat::Lines => {
+                    SHELL_FIELDS.contains(&field)
+                }
+            },
+            Kind::Tool { tool, .. } => match tool {
+                ToolRef::Builtin(name) => {
+                    tools::find(name).is_some_and(|tool| tool.has_result_field(field))
+                }
+                ToolRef::Declared(_) | ToolRef::Host(_) => true,
+            },
+            Kind::Call(call) => match call.answer {
+                CallAnswer::Response => {
+                    tools::find("run_workflow").is_some_and(|tool| tool.has_result_field(field))
+                }
+                CallAnswer::Outputs => true,
+            },
+            Kind::Prompt(prompt) => field == prompt.kind.answer(),
+            Kind::Wait { .. } => matches!(field, "resumed" | "duration"),
+            Kind::Delegate { .. } | Kind::SetState => true,
+            Kind::Condition { .. }
+            | Kind::While { .. }
+            | Kind::Loop { .. }
+            | Kind::FanOut(_)
+            | Kind::Jump(_)
+            | Kind::Goto { .. }
+            | Kind::Return { .. } => false,
         }
     }
 
@@ -577,6 +627,10 @@ pub struct Shell {
     pub by: By,
     /// Why an agent has to run it.
     pub reason: Option<Template>,
+    /// An exit code that is not zero is a failure also where the whole result is captured: the step
+    /// says what happens then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit_fails: bool,
 }
 
 impl Shell {
@@ -588,6 +642,7 @@ impl Shell {
             && self.output == OutputFormat::Result
             && self.by == By::Host
             && self.reason.is_none()
+            && !self.exit_fails
     }
 }
 
@@ -656,6 +711,19 @@ pub enum PromptKind {
     Text,
     /// One of several options.
     Choice,
+}
+
+impl PromptKind {
+    /// The field of the result that has the answer.
+    #[must_use]
+    pub const fn answer(self) -> &'static str {
+        match self {
+            PromptKind::Info => "acknowledged",
+            PromptKind::Confirm => "confirmed",
+            PromptKind::Text => "input",
+            PromptKind::Choice => "selected",
+        }
+    }
 }
 
 /// How a failed attempt is repeated.

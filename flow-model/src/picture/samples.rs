@@ -28,6 +28,7 @@ pub(super) fn shell(command: &str) -> Kind {
         output: OutputFormat::Result,
         by: By::Host,
         reason: None,
+        exit_fails: false,
     })
 }
 

@@ -4,6 +4,8 @@
 //! [`TOOLS`]. Its handler is offered in the command, under `serve/agent.rs`. Workflows cannot call
 //! these tools.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -374,6 +376,8 @@ pub struct UpdateWorkflowStateResponse {
     pub workflow_id: String,
     /// Computed fields that changed because of it, by name.
     pub computed: Map<String, Value>,
+    /// Computed fields that have no value now because their rule failed, by name, with the reason.
+    pub computed_errors: BTreeMap<String, String>,
 }
 
 /// Marks the place where a run is.
@@ -592,8 +596,8 @@ tool! {
     UPDATE_WORKFLOW_STATE: UpdateWorkflowStateRequest => UpdateWorkflowStateResponse {
         name: "update_workflow_state",
         title: "Change the state of a run",
-        description: "Changes the state of a run: all updates or none. Computed fields follow and \
-            those that changed are answered. Steps write their results themselves; this is for \
+        description: "Changes the state of a run: all updates or none. Computed fields follow; \
+            those that changed and those that failed are answered. Steps write their results themselves; this is for \
             what no step says.",
         toolset: Toolset::Agent,
         read_only: false,

@@ -62,12 +62,12 @@ pub struct TransformationTrace {
     pub trigger: String,
     /// What the transform was handed.
     pub input: Value,
-    /// What it gave; null when it failed.
+    /// What the field became, with `validate` and `on_error`; null when it has no value.
     pub output: Value,
     /// How long it took when it was evaluated again for this answer, in milliseconds; null when
     /// that was not asked for.
     pub duration_ms: Option<f64>,
-    /// Why it failed; null when it did not.
+    /// Why the transform or `validate` failed; null when neither did.
     pub error: Option<String>,
 }
 

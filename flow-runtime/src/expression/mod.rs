@@ -90,7 +90,7 @@ pub struct Computation<'a> {
 const MOST_PROGRAMS: usize = 16 * 1024;
 
 /// Lists and maps may not nest deeper than this. Far less than any stack holds.
-const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 
 /// Evaluates the expressions of a definition, compiling each text once.
 ///
@@ -458,15 +458,9 @@ impl Engine {
 /// An error when a value nests deeper than so many levels. A run could otherwise put a value into
 /// itself step by step until no stack holds it.
 fn shallow(value: &Value, levels: usize) -> Result<(), EvalError> {
-    match (value, levels.checked_sub(1)) {
-        (Value::List(_) | Value::Map(_), None) => Err(EvalError::limit(Limit::Size)),
-        (Value::List(list), Some(levels)) => {
-            list.0.iter().try_for_each(|item| shallow(item, levels))
-        }
-        (Value::Map(map), Some(levels)) => {
-            map.0.values().try_for_each(|value| shallow(value, levels))
-        }
-        _ => Ok(()),
+    match value.is_within(levels) {
+        true => Ok(()),
+        false => Err(EvalError::limit(Limit::Size)),
     }
 }
 

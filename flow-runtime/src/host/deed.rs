@@ -9,6 +9,7 @@ use super::secrets::{Prepared, foreign};
 use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall, judge_message};
+use crate::expression;
 use crate::journal::{self, Hash, RunId};
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Refusal};
 use crate::secret;
@@ -149,7 +150,7 @@ impl Host {
                 instructions,
                 returns,
                 complaint,
-                ..
+                agent,
             } => {
                 let mut told = instructions.clone();
                 if let Some(schema) = returns {
@@ -160,12 +161,14 @@ impl Host {
                 if let Some(complaint) = complaint {
                     told.push_str(&format!("\n\nYour last answer did not: {complaint}"));
                 }
-                self.delegate(run, action, &told, base).await
+                self.delegate(run, action, agent.as_deref(), &told, base)
+                    .await
             }
             Deed::DelegateItem {
                 task,
                 inputs,
                 prompt,
+                agent,
                 ..
             } => {
                 let standard = || {
@@ -174,7 +177,8 @@ impl Host {
                     )
                 };
                 let instructions = prompt.clone().unwrap_or_else(standard);
-                self.delegate(run, action, &instructions, base).await
+                self.delegate(run, action, Some(agent), &instructions, base)
+                    .await
             }
             Deed::Call { .. } => self.call(run, action, agent_driven).await,
         }
@@ -224,16 +228,34 @@ impl Host {
         }
     }
 
+    /// What the definition of a run says to an agent of its own.
+    fn instructions_of(&self, run: RunId, agent: &str) -> Option<String> {
+        let program = self.program_of(run).ok()?;
+        let mut agents = program.graph().agents.iter();
+        let found = agents.find(|known| known.name == agent)?;
+        Some(found.instructions.to_string())
+    }
+
     async fn delegate(
         &self,
         run: RunId,
         action: &Action,
+        agent: Option<&str>,
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
         let command = self.inner.options.agent.as_ref()?;
-        let quoted = instructions.replace('\'', r"'\''");
-        let command = format!("printf '%s' '{quoted}' | {command}");
+        let meant = agent.map(|agent| agent.trim_start_matches('@'));
+        let own = meant.and_then(|agent| self.instructions_of(run, agent));
+        let told = match own {
+            Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
+            None => instructions.to_owned(),
+        };
+        let command = format!("printf '%s' {} | {command}", expression::quoted(&told));
+        let env: Vec<(String, String)> = meant
+            .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
+            .into_iter()
+            .collect();
         let shell = Shell {
             journal: self.journal(),
             watch: &self.inner.options.watch,
@@ -241,7 +263,7 @@ impl Host {
             step: &action.node,
             key: &action.key,
             command: &command,
-            env: &[],
+            env: &env,
             directory: base.to_owned(),
             started_at: now(),
             scrubber: self.inner.vault.scrubber(&run.to_string()),
@@ -410,10 +432,17 @@ impl Host {
             })
         } else {
             let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
-            failed(
-                format!("the workflow `{}` failed: {reason}", report.workflow),
+            let message = format!("the workflow `{}` failed: {reason}", report.workflow);
+            // A run that its own limit ended has timed out for whoever called it.
+            let kind = match report.error.map(|error| error.kind) {
+                Some(FailureKind::TimeLimit) => FailureKind::Timeout,
+                _ => FailureKind::Action,
+            };
+            Some(Happening::Failed {
+                action: action.id,
+                error: Failure::new(kind, message),
                 result,
-            )
+            })
         }
     }
 }

@@ -15,11 +15,8 @@ use super::recorded::Recorded;
 use super::secrets::masked_action;
 use crate::journal::RunId;
 use crate::run::frame::Waits;
-use crate::run::{
-    Action, ActionId, Deed, Effect, Ending, Event, FailureKind, Finish, Happening, Place, Program,
-    Run,
-};
-use crate::run::{Status, time::iso};
+use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Onward, Place};
+use crate::run::{Program, Run, Status, time::iso};
 use crate::secret;
 use crate::value::Value;
 
@@ -159,7 +156,13 @@ impl Reader {
                     Some(error) => Ending::Failure(error.message.clone()),
                     None => Ending::Success,
                 };
-                Some(entry(self.log.last_at, place, visit, &outcome, None))
+                Some(entry(
+                    self.log.last_at,
+                    place,
+                    visit,
+                    &outcome,
+                    &Onward::End,
+                ))
             }
             _ => None,
         });
@@ -319,29 +322,10 @@ impl Log {
                 next,
             } => {
                 if let Some(visit) = self.open.remove(&key(place)) {
-                    let to = next.clone();
-                    self.left(at, place, visit, outcome, to.map(Ok));
+                    self.left(at, place, visit, outcome, next);
                 }
             }
             Effect::Finish(finish) => {
-                // A state that nothing led out of.
-                let mut stuck: Vec<_> = self.open.drain().collect();
-                stuck.sort_by(|a, b| a.0.cmp(&b.0));
-                for ((frame, node), visit) in stuck {
-                    let told = finish.error.as_ref().map(|error| error.message.clone());
-                    let told = told.unwrap_or_else(|| "the run ended".to_owned());
-                    let told = secret::mask(&told).into_owned();
-                    let outcome = match visit.error.clone() {
-                        Some(error) => Ending::Failure(error),
-                        // The action went well, and what followed it did not.
-                        None if !visit.result.is_null() && !is_of_action(finish, &node) => {
-                            Ending::Success
-                        }
-                        None => Ending::Failure(told.clone()),
-                    };
-                    let place = Place { frame, node };
-                    self.left(at, &place, visit, &outcome, Some(Err(told)));
-                }
                 if let (Status::Failed, Some(error)) = (finish.status, &finish.error) {
                     let error = secret::mask(&error.message).into_owned();
                     self.push(|| LogEntry::Error {
@@ -354,16 +338,9 @@ impl Log {
         }
     }
 
-    /// A state was left: for another one, for the end, or, with the reason, for nowhere.
-    fn left(
-        &mut self,
-        at: u64,
-        place: &Place,
-        visit: Visit,
-        outcome: &Ending,
-        to: Option<Result<String, String>>,
-    ) {
-        self.push(|| entry(at, place.clone(), visit, outcome, to));
+    /// A state was left: for another one, for the end, or for nowhere.
+    fn left(&mut self, at: u64, place: &Place, visit: Visit, outcome: &Ending, next: &Onward) {
+        self.push(|| entry(at, place.clone(), visit, outcome, next));
     }
 
     fn checked(&self, side: ContractSide, found: &Value) -> ContractCheck {
@@ -397,13 +374,7 @@ impl Log {
 }
 
 /// The entry of a state that was executed.
-fn entry(
-    at: u64,
-    place: Place,
-    visit: Visit,
-    outcome: &Ending,
-    to: Option<Result<String, String>>,
-) -> LogEntry {
+fn entry(at: u64, place: Place, visit: Visit, outcome: &Ending, next: &Onward) -> LogEntry {
     let state = place.node;
     let (tool, params) = match visit.action {
         Some(action) => {
@@ -412,49 +383,44 @@ fn entry(
         }
         None => (None, Json::Null),
     };
+    let error = match outcome {
+        Ending::Stopped => Some("it was stopped"),
+        ended => ended.error(),
+    };
+    let error = error.map(|error| secret::mask(error).into_owned());
     LogEntry::Execution {
         tool,
         params,
         result: visit.result,
-        tool_success: matches!(outcome, Ending::Success | Ending::Skipped),
+        tool_success: match outcome {
+            // Its action went well, and no transition took what it gave.
+            Ending::Success | Ending::Skipped | Ending::Stuck(_) => true,
+            Ending::Failure(_) | Ending::Timeout | Ending::Stopped => false,
+        },
         error: match outcome {
-            Ending::Failure(error) => Some(secret::mask(error).into_owned()),
-            Ending::Timeout => visit.error.map(|error| secret::mask(&error).into_owned()),
-            Ending::Success | Ending::Skipped => None,
+            Ending::Stuck(_) => None,
+            Ending::Timeout => visit.error.or_else(|| error.clone()),
+            _ => error.clone(),
         },
         elapsed_time: seconds(at.saturating_sub(visit.since)),
-        transition: to.map(|to| LoggedTransition {
-            from_state: state.clone(),
-            condition_met: to.is_ok(),
-            message: to.as_ref().err().cloned(),
-            to_state: to.ok(),
-        }),
+        transition: match next {
+            Onward::Node(to) => Some(LoggedTransition {
+                from_state: state.clone(),
+                condition_met: true,
+                message: None,
+                to_state: Some(to.clone()),
+            }),
+            Onward::End => None,
+            Onward::Nowhere => Some(LoggedTransition {
+                from_state: state.clone(),
+                condition_met: false,
+                message: error,
+                to_state: None,
+            }),
+        },
         timestamp: iso(visit.since),
         state,
     }
-}
-
-/// Whether a run ended with the failure of what a state did, and not of what followed it.
-fn is_of_action(finish: &Finish, node: &str) -> bool {
-    let Some(error) = &finish.error else {
-        return false;
-    };
-    let is_action = match error.kind {
-        FailureKind::Action
-        | FailureKind::Timeout
-        | FailureKind::Child
-        | FailureKind::Validation
-        | FailureKind::Refused => true,
-        FailureKind::Expression
-        | FailureKind::StateAccess
-        | FailureKind::State
-        | FailureKind::Limit
-        | FailureKind::NoTransition
-        | FailureKind::Cancelled
-        | FailureKind::Arguments
-        | FailureKind::ReturnValues => false,
-    };
-    is_action && error.step.as_deref() == Some(node)
 }
 
 fn key(place: &Place) -> (u32, String) {

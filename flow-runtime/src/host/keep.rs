@@ -39,6 +39,10 @@ impl Host {
             Some(became) => became,
             None => return,
         };
+        if let Ok(kept) = &became {
+            // The definition is kept all the same when its run cannot be counted for it.
+            let _ = self.journal().rename(run, &kept.name);
+        }
         let keepsakes = &self.inner.keepsakes;
         let mut all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(run, became);

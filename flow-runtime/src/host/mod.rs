@@ -34,7 +34,7 @@ pub use people::{Answers, BadAnswers, Nobody, judge_message};
 pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
-pub use visits::{Visit, Visited};
+pub use visits::Visit;
 
 use crate::journal::RunId;
 use crate::run::{Effect, Failure};

@@ -167,7 +167,22 @@ impl Host {
         let left = left.unwrap_or(FOR_EVER).saturating_sub(MARGIN);
         let limit = Duration::from_millis(left);
         match terminals.prompt(session, limit).await.map_err(told)? {
-            Place::Prompt => {}
+            // What is no shell is told by the look-up itself.
+            Place::Prompt | Place::NoShell => {}
+            Place::Typed => {
+                return Err(failed(format!(
+                    "the prompt of the session `{session}` holds text that was typed and not \
+                     entered; finish it, or clear it with the key ctrl-c"
+                )));
+            }
+            Place::Asking => {
+                let front = self.in_front(terminals, session).await;
+                let front = front.unwrap_or_else(|| "a program".to_owned());
+                return Err(failed(format!(
+                    "in the session `{session}` {front} is in front and waits for input, not the \
+                     shell at its prompt; end it first"
+                )));
+            }
             Place::Elsewhere => {
                 let front = self.in_front(terminals, session).await;
                 let busy = front.map_or_else(String::new, |program| format!(": it runs {program}"));

@@ -18,7 +18,7 @@ use crate::secret::{Scrubbed, Scrubber};
 use crate::value::Value;
 
 /// Bytes of a stream that a result holds; the log has more.
-const MAX_RESULT: usize = 1 << 20;
+const MAX_RESULT: usize = crate::run::SHELL_RESULT_BYTES;
 /// Bytes of a command that an environment variable holds with certainty.
 const LONGEST_VARIABLE: usize = 96 * 1024;
 /// How long a group may take to end by itself when it is asked to.
@@ -182,7 +182,13 @@ impl Shell<'_> {
             fields.push(("signal", Value::Int(signal)));
         }
         if stdout.dropped + stderr.dropped > 0 {
+            let bytes = |dropped: usize| Value::Int(i64::try_from(dropped).unwrap_or(i64::MAX));
+            let dropped = [
+                ("stdout", bytes(stdout.dropped)),
+                ("stderr", bytes(stderr.dropped)),
+            ];
             fields.push(("truncated", Value::Bool(true)));
+            fields.push(("dropped", Value::map(dropped)));
         }
         Ended::Exited(Value::map(fields))
     }
@@ -224,6 +230,7 @@ impl Shell<'_> {
                 break;
             }
         }
+        kept.whole_characters();
         captured.text = String::from_utf8_lossy(&kept.bytes).into_owned();
         captured.dropped = kept.dropped;
         captured
@@ -243,6 +250,18 @@ impl Kept {
         let (fits, rest) = bytes.split_at(bytes.len().min(room));
         self.bytes.extend_from_slice(fits);
         self.dropped += rest.len();
+    }
+
+    /// Drops a last character that has lost its end.
+    fn whole_characters(&mut self) {
+        let last = self.bytes.utf8_chunks().last().map(|chunk| chunk.invalid());
+        if self.dropped > 0
+            && let Some(half) = last
+        {
+            let half = half.len();
+            self.bytes.truncate(self.bytes.len() - half);
+            self.dropped += half;
+        }
     }
 
     /// Adds all of it or nothing.

@@ -26,9 +26,9 @@ pub struct Trace {
     pub cause: Option<String>,
     /// The paths of `from` with what they were, in order.
     pub inputs: Vec<(String, Value)>,
-    /// What the rule gave.
+    /// What the field was then, after `validate` and `on_error`.
     pub output: Option<Value>,
-    /// Why it gave nothing.
+    /// Why its rule or its `validate` failed.
     pub error: Option<String>,
     /// How long it took in this replay. The journal holds no durations.
     pub duration: Duration,
@@ -60,6 +60,8 @@ struct Tracer<'f> {
     only: Option<&'f str>,
     event: u64,
     began: Option<Instant>,
+    /// What those took that are not made yet, in their order.
+    took: VecDeque<Duration>,
     traces: VecDeque<Trace>,
     left_out: u64,
     fields: indexmap::IndexMap<String, (u64, Duration)>,
@@ -70,9 +72,13 @@ impl Observer for Tracer<'_> {
         self.began = Some(Instant::now());
     }
 
+    fn evaluated(&mut self, _field: &str) {
+        let took = self.began.take().map(|began| began.elapsed());
+        self.took.push_back(took.unwrap_or_default());
+    }
+
     fn ended(&mut self, transformation: Transformation<'_>) {
-        let duration = self.began.take().map(|began| began.elapsed());
-        let duration = duration.unwrap_or_default();
+        let duration = self.took.pop_front().unwrap_or_default();
         let field = transformation.field;
         if self.only.is_some_and(|only| only != field.name) {
             return;
@@ -98,8 +104,8 @@ impl Observer for Tracer<'_> {
             at: transformation.at,
             cause: transformation.cause.map(str::to_owned),
             inputs,
-            output: transformation.output.ok().cloned(),
-            error: transformation.output.err().map(str::to_owned),
+            output: transformation.output.cloned(),
+            error: transformation.error.map(str::to_owned),
             duration,
         });
     }
@@ -128,6 +134,7 @@ impl Host {
             only: field,
             event: 0,
             began: None,
+            took: VecDeque::new(),
             traces: VecDeque::new(),
             left_out: 0,
             fields: indexmap::IndexMap::new(),

@@ -268,6 +268,61 @@ impl Journal {
         })
     }
 
+    /// Counts a run for another workflow than it began as: the one that its definition has become.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write: see [`append`](Journal::append).
+    pub fn rename(&self, run: RunId, workflow: &str) -> Result<(), Error> {
+        let (run, workflow) = (run.to_string(), workflow.to_owned());
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE workflows
+                     SET run_count = run_count - 1,
+                         success_count = success_count - (runs.status = 'completed')
+                     FROM runs
+                     WHERE runs.id = ?1 AND name = runs.workflow AND runs.workflow <> ?2",
+                )?
+                .execute(params![run, workflow])?;
+            connection
+                .prepare_cached("DELETE FROM workflows WHERE run_count <= 0")?
+                .execute([])?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO workflows (name, run_count, success_count, last_run)
+                     SELECT ?2, 1, status = 'completed', started_at FROM runs
+                     WHERE id = ?1 AND workflow <> ?2
+                     ON CONFLICT (name) DO UPDATE SET
+                         run_count = run_count + 1,
+                         success_count = success_count + excluded.success_count,
+                         last_run = max(last_run, excluded.last_run)",
+                )?
+                .execute(params![run, workflow])?;
+            connection
+                .prepare_cached("UPDATE runs SET workflow = ?2 WHERE id = ?1")?
+                .execute(params![run, workflow])
+        })
+        .wait()
+        .map(drop)
+    }
+
+    /// Forgets what the runs of a workflow amount to. The runs themselves stay.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write: see [`append`](Journal::append).
+    pub fn forget_tally(&self, workflow: &str) -> Result<(), Error> {
+        let workflow = workflow.to_owned();
+        self.write(move |connection| {
+            connection
+                .prepare_cached("DELETE FROM workflows WHERE name = ?1")?
+                .execute([workflow])
+        })
+        .wait()
+        .map(drop)
+    }
+
     /// What the runs of each workflow amount to, by name.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ pub enum StoreError {
     #[error("the workflow `{}` is not the project's ({}) and stays", .0.name, found(.0))]
     NotOurs(Entry),
     /// It is there, but not as a workflow of its own.
-    #[error("`{}` is no workflow: it has neither `steps` nor `states`", .0.name)]
+    #[error("`{}` is no workflow: others import it, and it has neither `steps` nor `states`; delete its file by hand", .0.name)]
     NotAWorkflow(Entry),
     /// A file or directory cannot be read, or leads where it may not.
     #[error(transparent)]
@@ -286,7 +286,8 @@ impl Library {
         let (Place::Project, Location::File(path)) = (entry.place, &entry.location) else {
             return Err(StoreError::NotOurs(entry));
         };
-        if entry.role() != Role::Workflow {
+        // What is neither is a broken workflow, for all the list of workflows says.
+        if entry.role() == Role::Part {
             return Err(StoreError::NotAWorkflow(entry));
         }
         held.remove(path).map_err(|cause| StoreError::Unwritable {

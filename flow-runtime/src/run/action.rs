@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use flow_model::graph::{CallAnswer, CallTarget, Kind, Node, OutputFormat, Template, ToolRef};
+use flow_model::graph::{
+    CallAnswer, CallTarget, Kind, Node, OutputFormat, Shell, Template, ToolRef,
+};
 
 use super::effect::{Action, Deed, Effect};
 use super::event::{Failure, FailureKind};
@@ -14,6 +16,8 @@ use crate::value::Value;
 
 /// Actions that may be under way at once; further ones wait for their turn.
 const MAX_UNDER_WAY: u64 = 50;
+/// Bytes of each stream of a command that its result holds.
+pub(crate) const SHELL_RESULT_BYTES: usize = 1 << 20;
 /// Seconds an action may take when its step does not say.
 const DEFAULT_TIMEOUT: f64 = 30.0;
 /// The same for a task handed to an agent.
@@ -203,7 +207,7 @@ impl<'r> Machine<'r> {
 
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
-        self.remember_first(id, node, action.id);
+        self.remember_first(id, &action.node, action.id);
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);
@@ -284,24 +288,22 @@ pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
 }
 
 /// What a command's result means: its value by format, or why it failed.
-pub(super) fn shell_result(
-    node: &Node,
-    output: OutputFormat,
-    result: &Value,
-) -> Result<Value, Failure> {
+pub(super) fn shell_result(node: &Node, shell: &Shell, result: &Value) -> Result<Value, Failure> {
+    let output = shell.output;
     let exit = match result.get("exit_code") {
         Some(Value::Int(code)) => *code,
         _ => 0,
     };
     let captured = node.writes.iter().any(|write| write.value.is_none());
-    let whole = output == OutputFormat::Result && captured && node.retry.is_none();
-    if exit != 0 && !whole {
-        let stderr = result
-            .get("stderr")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let said = last
+    let handled = shell.exit_fails || node.retry.is_some();
+    let is_data = output == OutputFormat::Result && captured && !handled;
+    if exit != 0 && !is_data {
+        // Most programs say what is wrong where errors belong; the others say it last.
+        let said = ["stderr", "stdout"].into_iter().find_map(|stream| {
+            let text = result.get(stream).and_then(Value::as_str)?;
+            text.lines().rev().find(|line| !line.trim().is_empty())
+        });
+        let said = said
             .map(|line| format!(": {}", line.trim()))
             .unwrap_or_default();
         let message = format!(
@@ -314,6 +316,7 @@ pub(super) fn shell_result(
         .get("stdout")
         .and_then(Value::as_str)
         .unwrap_or_default();
+    whole_output(node, output, result)?;
     let trimmed = stdout.strip_suffix('\n').unwrap_or(stdout);
     Ok(match output {
         OutputFormat::Result => result.clone(),
@@ -338,4 +341,21 @@ pub(super) fn shell_result(
             Some((key.trim(), Value::text(value.trim())))
         })),
     })
+}
+
+/// Output that was cut is no value: only the whole result can say that it was.
+fn whole_output(node: &Node, output: OutputFormat, result: &Value) -> Result<(), Failure> {
+    let dropped = result.get("dropped").and_then(|it| it.get("stdout"));
+    match (output, dropped) {
+        (OutputFormat::Result, _) | (_, None | Some(Value::Int(0))) => Ok(()),
+        (_, Some(dropped)) => {
+            let message = format!(
+                "the command of `{}` wrote {dropped} bytes more than the {SHELL_RESULT_BYTES} that \
+                 a value holds; let it write to a file or write less, or take what fits with \
+                 `output_format: result`, which says `truncated`",
+                node.id
+            );
+            Err(Failure::new(FailureKind::Limit, message))
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! What an event means to the step that waits for it.
 
-use flow_model::graph::{Kind, Node, PromptKind};
+use flow_model::graph::{Kind, PromptKind};
 
 use super::action::shell_result;
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
+use super::fan::ITEM_TIMEOUT;
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
+use super::meaning::tool_result;
 use super::refusal::changes;
 use super::time;
 use crate::value::Value;
@@ -23,7 +25,7 @@ impl Machine<'_> {
                 result,
             } => self.unsuccessful(*action, error.clone(), result),
             Happening::TimedOut { action, result } => {
-                let failure = Failure::new(FailureKind::Timeout, "the step did not end in time");
+                let failure = self.lateness(*action);
                 self.unsuccessful(*action, failure, result);
             }
             Happening::Declined { action, reason } => self.declined(*action, reason),
@@ -134,6 +136,34 @@ impl Machine<'_> {
             self.go(id, node, to);
             self.data.ready.push_back(id);
         }
+    }
+
+    /// What an action that did not end in time did not do.
+    fn lateness(&self, action: ActionId) -> Failure {
+        let frame = self.data.waiting.get(&action);
+        let frame = frame.and_then(|frame| self.data.frames.get(frame));
+        let step = frame.and_then(|frame| frame.step.as_ref());
+        let late = step.and_then(|step| match &step.waits {
+            Waits::Action(asked)
+            | Waits::Judgement { action: asked, .. }
+            | Waits::Environment { action: asked, .. } => {
+                let allowed = asked.deadline?.saturating_sub(step.since);
+                Some((asked.node.as_str(), allowed))
+            }
+            Waits::Children(children) => {
+                let asked = children.handed.values().find(|it| it.id == action)?;
+                Some((asked.node.as_str(), ITEM_TIMEOUT))
+            }
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => None,
+        });
+        let message = match late {
+            Some((node, allowed)) => {
+                let seconds = allowed as f64 / 1000.0;
+                format!("`{node}` did not end within {seconds} s; `timeout` gives it longer")
+            }
+            None => "the step did not end in time".to_owned(),
+        };
+        Failure::new(FailureKind::Timeout, message)
     }
 
     fn unsuccessful(&mut self, action: ActionId, failure: Failure, result: &Value) {
@@ -250,7 +280,7 @@ impl Machine<'_> {
             Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
         };
         let meaning = match &node.kind {
-            Kind::Shell(shell) => shell_result(node, shell.output, &raw),
+            Kind::Shell(shell) => shell_result(node, shell, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),
             Kind::Delegate { .. } => match self.answer(id, index, node, &action, &raw) {
                 Ok(answer) => answer,
@@ -269,15 +299,6 @@ impl Machine<'_> {
             for (name, value) in &computed.0 {
                 self.data.included.insert(name.clone(), value.clone());
             }
-        }
-        // An await that finds nothing has timed out, though its result says success.
-        let missed = matches!(&action.what, Deed::Tool { tool, builtin: true, .. } if tool == "await_output")
-            && value
-                .get("match_text")
-                .is_none_or(|text| *text == Value::Null);
-        if missed {
-            let failure = Failure::new(FailureKind::Timeout, "the pattern was not found in time");
-            return self.retry_or_fail(id, index, action, failure, value);
         }
         match self.settle_success(id, index, value) {
             Ok(next) => next,
@@ -320,29 +341,4 @@ impl Machine<'_> {
         );
         Next::Wait
     }
-}
-
-/// What a tool's result means.
-fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Value, Failure> {
-    let judged = matches!(
-        deed,
-        Deed::Tool { builtin: true, .. } | Deed::Call { response: true, .. }
-    );
-    if judged && result.get("success") == Some(&Value::Bool(false)) {
-        let error = result.get("error").and_then(Value::as_str);
-        let message = match error {
-            Some(error) => format!("`{}` failed: {error}", node.id),
-            None => format!("`{}` failed", node.id),
-        };
-        return Err(Failure::new(FailureKind::Action, message));
-    }
-    Ok(match (deed, result.get("outputs")) {
-        (
-            Deed::Call {
-                response: false, ..
-            },
-            Some(outputs),
-        ) => outputs.clone(),
-        _ => result.clone(),
-    })
 }

@@ -1,7 +1,7 @@
 //! Time: timers that run out, and how long a run may take.
 
 use super::action::seconds_for;
-use super::effect::{Deed, Effect, Status};
+use super::effect::{Deed, Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, ROOT, Waits};
 use super::machine::Machine;
@@ -15,14 +15,30 @@ impl Machine<'_> {
             // There is no time left to begin again.
             self.data.again = true;
             let seconds = self.limit_seconds().unwrap_or_default();
-            let message =
-                format!("the run has taken more than {seconds} s; `limits.timeout` allows no more");
+            let given = match self.data.start.timeout {
+                Some(_) => "it was started with no more time",
+                None => "`limits.timeout` allows no more",
+            };
+            let message = format!("the run has taken more than {seconds} s; {given}");
+            let failure = Failure::new(FailureKind::TimeLimit, message);
+            // A contract that was being looked up has not held in time.
+            let root = self.data.frames.get(&ROOT);
+            let asked = match root.and_then(|root| root.step.as_ref()).map(|it| &it.waits) {
+                Some(Waits::Environment { action, .. }) => Some(&action.what),
+                _ => None,
+            };
+            if let Some(Deed::Environment { side, .. }) = asked {
+                self.environment_lost(*side, &failure);
+                return;
+            }
             // Failure steps that run out of time do not begin again.
             let is_cleaning = |frame: &Frame| frame.body == BodyRef::OnError;
             let mut frames = self.data.frames.iter();
             let cleaning = frames.find(|(_, frame)| is_cleaning(frame));
             let id = cleaning.map_or(ROOT, |(id, _)| *id);
-            self.fail_frame(id, Failure::new(FailureKind::Limit, message));
+            // Its time has run out, not that of the step under way.
+            self.abandon(id, Ending::Stopped);
+            self.fail_frame(id, failure);
             return;
         }
         let slept = self.awaited(timer, |waits| {
@@ -64,6 +80,13 @@ impl Machine<'_> {
     /// Seconds the run may take.
     pub(super) fn limit_seconds(&self) -> Option<f64> {
         self.data.start.timeout.or(self.graph.limits.timeout)
+    }
+
+    /// When the time of the run is up, if nothing more of it is spared.
+    pub(super) fn time_limit(&self) -> Option<u64> {
+        let limit = (self.limit_seconds()? * 1000.0) as u64;
+        let set = self.data.limit.map(|(_, until)| until);
+        Some(set.unwrap_or_else(|| self.at.saturating_add(limit.saturating_sub(self.data.used))))
     }
 
     /// Keeps the clock of `limits.timeout`: it stands still while only people or agents are waited

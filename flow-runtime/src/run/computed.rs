@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Failure, FailureKind};
 use super::machine::Machine;
 use super::observe::Transformation;
+use super::state::{Written, within};
 use super::view::{Evaluator, Field, View};
 use crate::expression::Computation;
 use crate::value::Value;
@@ -30,8 +31,8 @@ pub enum Cell {
 #[derive(Debug, Default)]
 pub(super) struct Dependents {
     index: HashMap<Text, usize>,
-    /// The computed fields made from a field of that name, when it is written.
-    written: HashMap<Text, Vec<usize>>,
+    /// The computed fields made from a field of that name, with what of it they are made from.
+    written: HashMap<Text, Vec<(usize, Dependency)>>,
     /// The computed fields made from each computed field.
     followers: Vec<Vec<usize>>,
     /// Fields of one level do not depend on each other, only on lower levels. What looks at all of
@@ -66,7 +67,8 @@ impl Dependents {
                     level = level.max(all.levels[made_from] + 1);
                     push_once(&mut all.followers[made_from], index);
                 }
-                push_once(all.written.entry(name.clone()).or_default(), index);
+                let made = all.written.entry(name.clone()).or_default();
+                made.push((index, dependency.clone()));
             }
             // What looks at all of the state comes after everything listed before it.
             let level = if reads_everything(&field.rule) {
@@ -80,7 +82,7 @@ impl Dependents {
         all
     }
 
-    fn written(&self, name: &str) -> &[usize] {
+    fn written(&self, name: &str) -> &[(usize, Dependency)] {
         self.written.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -138,6 +140,10 @@ struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
+    fn has(&self, index: usize) -> bool {
+        self.queued.get(index) == Some(&true)
+    }
+
     fn add(&mut self, due: &[usize], cause: Option<&'a str>) {
         if self.queued.is_empty() && !due.is_empty() {
             self.queued.resize(self.dependents.levels.len(), false);
@@ -153,12 +159,12 @@ impl<'a> Queue<'a> {
 }
 
 impl<'r> Machine<'r> {
-    /// Recomputes what depends on the changed fields; every field when `changed` is `None`.
+    /// Recomputes what depends on the values that have changed; every field when `changed` is `None`.
     ///
     /// Level by level: the fields of one level do not depend on each other, so they are evaluated
     /// together, and each field at most once, after everything it is made from. A field whose value
     /// stays the same makes nothing else due.
-    pub(super) fn recompute(&mut self, changed: Option<&[&str]>) {
+    pub(super) fn recompute(&mut self, changed: Option<&[Written]>) {
         let (graph, dependents) = (self.graph, self.dependents);
         let mut queue = Queue {
             dependents,
@@ -171,9 +177,13 @@ impl<'r> Machine<'r> {
                 let all: Vec<usize> = (0..graph.computed.len()).collect();
                 queue.add(&all, None);
             }
-            Some(names) => {
-                for name in names {
-                    queue.add(dependents.written(name), Some(name));
+            Some(writes) => {
+                for written in writes {
+                    for (index, dependency) in dependents.written(written.field()) {
+                        if !queue.has(*index) && written.concerns(dependency, &self.data.store) {
+                            queue.add(&[*index], Some(written.field()));
+                        }
+                    }
                 }
             }
         }
@@ -229,24 +239,33 @@ impl<'r> Machine<'r> {
                     observer.begins(&field.name);
                     let Computation { rule, input, seed } = computation;
                     let made = evaluator.compute(rule, input, &view.seeded(*seed));
-                    observer.ended(Transformation {
-                        at,
-                        field,
-                        cause: due[*place].cause,
-                        input,
-                        output: made.as_ref().map_err(|failure| failure.message.as_str()),
-                    });
+                    observer.evaluated(&field.name);
                     made
                 });
                 one.collect()
             }
         };
-        for (place, value) in asked.into_iter().zip(values) {
+        for ((place, value), computation) in asked.into_iter().zip(values).zip(&rules) {
             let field = &graph.computed[due[place].index];
             // What a validation draws is not what the rule drew.
             let view = view.seeded(!own_seed(seed, due[place].index));
             let value = value.and_then(|value| validated(field, value, evaluator, &view));
-            made[place] = Some(cell(field, value, &before[place]));
+            let error = value.as_ref().err().map(|failure| failure.message.clone());
+            let cell = cell(field, value, &before[place]);
+            if let Some(observer) = &mut self.observer {
+                observer.ended(Transformation {
+                    at,
+                    field,
+                    cause: due[place].cause,
+                    input: &computation.input,
+                    output: match &cell {
+                        Cell::Value(value) => Some(value),
+                        Cell::Unset | Cell::Failed(_) => None,
+                    },
+                    error: error.as_deref(),
+                });
+            }
+            made[place] = Some(cell);
         }
         let mut changed = Vec::with_capacity(due.len());
         for ((due, made), before) in due.iter().zip(made).zip(before) {
@@ -334,23 +353,11 @@ fn at_path(view: &View<'_>, dependency: &Dependency) -> Field {
     let Some((first, rest)) = dependency.path.split_first() else {
         return Field::Unset;
     };
-    let mut here = match view.field(dependency.tier, first) {
-        Field::Value(value) => value,
-        other => return other,
-    };
-    for name in rest {
-        let next = match &here {
-            Value::Map(map) => map.0.get(name.as_ref()).cloned(),
-            Value::List(list) => {
-                let index = name.parse::<usize>().ok();
-                index.and_then(|index| list.0.get(index).cloned())
-            }
-            _ => None,
-        };
-        match next {
-            Some(next) => here = next,
-            None => return Field::Unset,
-        }
+    match view.field(dependency.tier, first) {
+        Field::Value(value) => match within(&value, rest.iter().map(AsRef::as_ref)) {
+            Some(value) => Field::Value(value.clone()),
+            None => Field::Unset,
+        },
+        other => other,
     }
-    Field::Value(here)
 }

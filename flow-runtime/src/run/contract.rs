@@ -16,6 +16,8 @@ use crate::value::Value;
 /// Seconds until a shell must be back at its prompt before a run, and after one without a limit.
 const PATIENCE_BEFORE: f64 = 30.0;
 const PATIENCE_AFTER: f64 = 300.0;
+/// Milliseconds before the end of the run's time that are left to say what is missing.
+const LAST_WORD: u64 = 300;
 
 impl Machine<'_> {
     /// Begins the workflow: with its arguments, if it has any, and then with its initial state.
@@ -38,11 +40,14 @@ impl Machine<'_> {
             self.environment_found(side, value, &Value::Null);
             return;
         };
-        let (name, patience) = match side {
-            ContractSide::Arguments => ("arguments", Some(PATIENCE_BEFORE)),
+        let (name, deadline) = match side {
+            ContractSide::Arguments => ("arguments", after(self.at, PATIENCE_BEFORE)),
             ContractSide::ReturnValues => {
-                let limited = self.limit_seconds().is_some();
-                ("return_values", (!limited).then_some(PATIENCE_AFTER))
+                let last = self
+                    .time_limit()
+                    .map(|until| until.saturating_sub(LAST_WORD));
+                let deadline = last.unwrap_or_else(|| after(self.at, PATIENCE_AFTER));
+                ("return_values", deadline.max(self.at))
             }
         };
         let variables = self.side(side).iter();
@@ -58,7 +63,7 @@ impl Machine<'_> {
             frame: ROOT,
             node: name.to_owned(),
             attempt: 1,
-            deadline: patience.map(|seconds| after(self.at, seconds)),
+            deadline: Some(deadline),
             what: deed,
         };
         self.data.waiting.insert(id, ROOT);
@@ -120,18 +125,22 @@ impl Machine<'_> {
     /// One side of the contract could not be looked up.
     pub(super) fn environment_lost(&mut self, side: ContractSide, failure: &Failure) -> Next {
         let reason = match failure.kind {
-            FailureKind::Timeout => "the session did not come back to its prompt in time",
+            FailureKind::Timeout | FailureKind::TimeLimit => {
+                "the session did not come back to its prompt in time"
+            }
             _ => &failure.message,
         };
+        let names = self.side(side).iter().map(|it| it.name.as_ref());
+        let names = names.collect::<Vec<&str>>().join(", ");
         match side {
             ContractSide::Arguments => {
-                let message = format!("the arguments cannot be looked up: {reason}");
+                let message = format!("the arguments {names} cannot be looked up: {reason}");
                 let failure = Failure::new(FailureKind::Arguments, message);
                 self.end_failed(Some(failure));
                 Next::Over
             }
             ContractSide::ReturnValues => {
-                let message = format!("the return values cannot be looked up: {reason}");
+                let message = format!("the return values {names} cannot be looked up: {reason}");
                 self.fail_frame(ROOT, Failure::new(FailureKind::ReturnValues, message))
             }
         }

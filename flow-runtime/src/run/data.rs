@@ -87,6 +87,26 @@ pub struct Data {
     pub past_tasks: BTreeMap<ActionId, PastTasks>,
 }
 
+impl Data {
+    /// The frame that remembers what a frame hands out first: failure steps of the workflow count
+    /// with its own steps, also when they run once more.
+    pub(super) fn keeper(&self, id: FrameId) -> FrameId {
+        match self.frames.get(&id).map(|frame| frame.body) {
+            Some(BodyRef::OnError) => ROOT,
+            Some(BodyRef::Main | BodyRef::Task(_) | BodyRef::Cleanup(_)) | None => id,
+        }
+    }
+
+    /// The frames that belong to no fan-out: the workflow's, and that of its failure steps.
+    pub(super) fn heads(&self) -> impl Iterator<Item = FrameId> + '_ {
+        let heads = self
+            .frames
+            .iter()
+            .filter(|(_, frame)| frame.parent.is_none());
+        heads.map(|(id, _)| *id)
+    }
+}
+
 fn is_null(value: &Value) -> bool {
     *value == Value::Null
 }

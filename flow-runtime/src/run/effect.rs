@@ -4,7 +4,7 @@ use flow_model::graph::{By, OutputFormat, PromptKind};
 use flow_model::tools::ContractSide;
 use serde::{Deserialize, Serialize};
 
-use super::event::{ActionId, Failure};
+use super::event::{ActionId, Failure, FailureKind};
 use crate::value::Value;
 
 /// Something a run wants.
@@ -31,8 +31,8 @@ pub enum Effect {
         place: Place,
         /// How.
         outcome: Ending,
-        /// The node that comes next in the same body.
-        next: Option<String>,
+        /// What comes next.
+        next: Onward,
     },
     /// The run is over.
     Finish(Finish),
@@ -59,6 +59,67 @@ pub enum Ending {
     Timeout,
     /// `when` did not hold.
     Skipped,
+    /// It was stopped with its run, its fan-out or a step inside it.
+    Stopped,
+    /// It did what was asked, and no transition of it holds.
+    Stuck(String),
+}
+
+impl Ending {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Ending::Success => "success",
+            Ending::Failure(_) | Ending::Stuck(_) => "failure",
+            Ending::Timeout => "timeout",
+            Ending::Skipped => "skipped",
+            Ending::Stopped => "stopped",
+        }
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Ending::Failure(error) | Ending::Stuck(error) => Some(error),
+            Ending::Timeout => Some("it did not end in time"),
+            Ending::Success | Ending::Skipped | Ending::Stopped => None,
+        }
+    }
+}
+
+impl From<&Failure> for Ending {
+    fn from(failure: &Failure) -> Self {
+        match failure.kind {
+            FailureKind::Timeout => Ending::Timeout,
+            FailureKind::NoTransition => Ending::Stuck(failure.message.clone()),
+            _ => Ending::Failure(failure.message.clone()),
+        }
+    }
+}
+
+/// What comes after a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Onward {
+    /// A node of the same body.
+    Node(String),
+    /// The body's end.
+    End,
+    /// Nothing leads on from here: the body has failed or was stopped.
+    Nowhere,
+}
+
+impl Onward {
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Onward::Node(node) => Some(node),
+            Onward::End | Onward::Nowhere => None,
+        }
+    }
 }
 
 /// An action to do.
@@ -186,12 +247,7 @@ impl Deed {
     #[must_use]
     pub const fn answered_by(&self) -> Option<&'static str> {
         match self {
-            Deed::Prompt { kind, .. } => Some(match kind {
-                PromptKind::Info => "acknowledged",
-                PromptKind::Confirm => "confirmed",
-                PromptKind::Text => "input",
-                PromptKind::Choice => "selected",
-            }),
+            Deed::Prompt { kind, .. } => Some(kind.answer()),
             Deed::Judge { .. } => Some("choice"),
             Deed::Delegate { .. } => Some("response"),
             Deed::DelegateItem { .. }

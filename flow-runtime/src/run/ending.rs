@@ -3,7 +3,8 @@
 use flow_model::graph::{ErrorAction, Operation, Target, Template};
 use flow_model::tools::ContractSide;
 
-use super::effect::{Effect, Finish, Status};
+use super::data::Checkpoint;
+use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
@@ -14,6 +15,7 @@ use crate::value::Value;
 impl<'r> Machine<'r> {
     /// A frame has reached the end of its body, or returned.
     pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
+        self.leave_all(id);
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
@@ -102,6 +104,7 @@ impl<'r> Machine<'r> {
 
     /// A frame has failed; what that means depends on whose it is.
     pub(super) fn fail_frame(&mut self, id: FrameId, failure: Failure) -> Next {
+        self.abandon(id, Ending::from(&failure));
         let Some(frame) = self.data.frames.get(&id) else {
             return Next::Over;
         };
@@ -150,7 +153,37 @@ impl<'r> Machine<'r> {
         self.stop_all();
         self.data.error = Some(failure.clone());
         let on_error = &self.graph.on_error;
-        if let Some(path) = &on_error.collect_to {
+        self.collect_error(&failure);
+        if on_error.action == ErrorAction::CheckpointAndFail {
+            self.data.checkpoint = Some(Checkpoint {
+                at: self.at,
+                event: self.data.applied,
+                step: failure.step.clone(),
+                reason: failure.message.clone(),
+            });
+        }
+        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
+        if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
+            self.data.again = true;
+            self.restart();
+            return;
+        }
+        if on_error.body.nodes.is_empty() || refused {
+            self.end_failed(Some(failure));
+            return;
+        }
+        // A frame of their own: resuming finds the workflow's where it failed.
+        self.data.next_frame += 1;
+        let inputs = self.data.start.inputs.clone();
+        let mut frame = Frame::new(BodyRef::OnError, on_error.body.entry, inputs);
+        frame.error = Some(failure);
+        self.data.frames.insert(self.data.next_frame, frame);
+        self.data.ready.push_back(self.data.next_frame);
+    }
+
+    /// Appends an error to where the document wants its errors.
+    pub(super) fn collect_error(&mut self, failure: &Failure) {
+        if let Some(path) = &self.graph.on_error.collect_to {
             let segments: Vec<String> = path
                 .segments
                 .iter()
@@ -172,23 +205,6 @@ impl<'r> Machine<'r> {
             // An error that cannot be collected must not hide the error itself.
             let _ = self.change(ROOT, &[change]);
         }
-        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
-        if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
-            self.data.again = true;
-            self.restart();
-            return;
-        }
-        if on_error.body.nodes.is_empty() || refused {
-            self.end_failed(Some(failure));
-            return;
-        }
-        // A frame of their own: resuming finds the workflow's where it failed.
-        self.data.next_frame += 1;
-        let inputs = self.data.start.inputs.clone();
-        let mut frame = Frame::new(BodyRef::OnError, on_error.body.entry, inputs);
-        frame.error = Some(failure);
-        self.data.frames.insert(self.data.next_frame, frame);
-        self.data.ready.push_back(self.data.next_frame);
     }
 
     pub(super) fn end_failed(&mut self, failure: Option<Failure>) {
@@ -224,6 +240,10 @@ impl<'r> Machine<'r> {
         self.data.under_way = 0;
         self.data.queue.clear();
         self.data.ready.clear();
+        let frames: Vec<FrameId> = self.data.frames.keys().copied().collect();
+        for frame in frames {
+            self.abandon(frame, Ending::Stopped);
+        }
         self.data.frames.retain(|id, _| *id == ROOT);
         if let Some(frame) = self.data.frames.get_mut(&ROOT) {
             frame.step = None;

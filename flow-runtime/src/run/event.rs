@@ -230,6 +230,8 @@ pub enum FailureKind {
     Validation,
     /// A limit was reached.
     Limit,
+    /// The run has taken longer than it may.
+    TimeLimit,
     /// No transition held.
     NoTransition,
     /// A person declined.
@@ -252,11 +254,15 @@ impl Failure {
         }
     }
 
-    /// The same, in a step.
+    /// The same, in a step, which the message names from then on, unless it is somebody else's.
     #[must_use]
     pub fn at(mut self, step: &str) -> Self {
         if self.step.is_none() {
             self.step = Some(step.to_owned());
+            let is_ours = self.kind != FailureKind::Action;
+            if is_ours && !self.message.contains(&format!("`{step}`")) {
+                self.message = format!("`{step}`: {}", self.message);
+            }
         }
         self
     }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flow_model::grammar::MAX_TASK_DEPTH;
 use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template};
 
-use super::effect::{Action, Deed, Effect};
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
@@ -12,7 +13,12 @@ use super::state::{Change, Store};
 use crate::value::Value;
 
 /// Milliseconds an agent may take for one item.
-const ITEM_TIMEOUT: u64 = 300_000;
+pub(super) const ITEM_TIMEOUT: u64 = 300_000;
+/// How many of the tasks around a step a message names.
+const SHOWN_TASKS: usize = 4;
+/// Bytes at each end of a message that stay when it is shortened.
+const MESSAGE_HEAD: usize = 300;
+const MESSAGE_TAIL: usize = 1_500;
 
 impl<'r> Machine<'r> {
     /// Starts the children of a fan-out.
@@ -28,6 +34,7 @@ impl<'r> Machine<'r> {
         if count == 0 {
             return self.settle_success(id, index, Value::list([]));
         }
+        self.may_nest(id, node, fan)?;
         let children = Children {
             items,
             waiting: (0..count).collect(),
@@ -38,11 +45,43 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, index),
+            tasks: self.number_tasks(id, node),
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
         Ok(Next::Wait)
+    }
+
+    /// Tasks run inside tasks only so deep.
+    fn may_nest(&self, id: FrameId, node: &Node, fan: &FanOut) -> Result<(), Failure> {
+        let name = |body: BodyRef| match body {
+            BodyRef::Task(task) | BodyRef::Cleanup(task) => self
+                .graph
+                .tasks
+                .get(usize::from(task))
+                .map(|task| task.name.as_ref()),
+            BodyRef::Main | BodyRef::OnError => None,
+        };
+        let mut frame = self.data.frames.get(&id);
+        let mut around = Vec::new();
+        while let Some(here) = frame {
+            around.extend(name(here.body));
+            let parent = here.parent.map(|parent| parent.frame);
+            frame = parent.and_then(|parent| self.data.frames.get(&parent));
+        }
+        if around.len() < MAX_TASK_DEPTH {
+            return Ok(());
+        }
+        let mut chain: Vec<&str> = around.into_iter().take(SHOWN_TASKS).collect();
+        chain.reverse();
+        chain.extend(name(BodyRef::Task(fan.task)));
+        let message = format!(
+            "`{}` would run tasks more than {MAX_TASK_DEPTH} deep inside each other: … → {}; lead \
+             into a task again only under a condition that ends",
+            node.id,
+            chain.join(" → ")
+        );
+        Err(Failure::new(FailureKind::Limit, message).at(&node.id))
     }
 
     fn children(&mut self, id: FrameId) -> Option<&mut Children> {
@@ -81,20 +120,23 @@ impl<'r> Machine<'r> {
     }
 
     /// The number of a fan-out, by which its tasks are named in a run that an agent drives.
-    fn number_tasks(&mut self, id: FrameId, index: u16) -> Option<ActionId> {
+    fn number_tasks(&mut self, id: FrameId, node: &Node) -> Option<ActionId> {
         if !self.data.start.agent_driven {
             return None;
         }
         let tasks = self.next_action();
         self.data.waiting.insert(tasks, id);
-        self.remember_first(id, index, tasks);
+        self.remember_first(id, &node.id, tasks);
         Some(tasks)
     }
 
-    /// Remembers what a node hands out first in a frame.
-    pub(super) fn remember_first(&mut self, id: FrameId, index: u16, action: ActionId) {
-        if let Some(frame) = self.data.frames.get_mut(&id) {
-            frame.first.entry(index).or_insert(action);
+    /// Remembers what a node hands out first.
+    pub(super) fn remember_first(&mut self, id: FrameId, node: &str, action: ActionId) {
+        let keeper = self.data.keeper(id);
+        if let Some(frame) = self.data.frames.get_mut(&keeper)
+            && !frame.first.contains_key(node)
+        {
+            frame.first.insert(node.to_owned(), action);
         }
     }
 
@@ -259,11 +301,14 @@ impl<'r> Machine<'r> {
         Ok(())
     }
 
-    /// A child has ended; the fan-out goes on, or is over.
+    /// A child has ended; its fan-out hears of it before anything else happens.
     pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Result<Value, Failure>) {
-        let Some(Parent { frame: id, index }) = parent else {
-            return;
-        };
+        self.ended.extend(parent.map(|parent| (parent, ended)));
+    }
+
+    /// A fan-out hears of the end of a child: it goes on, or is over.
+    pub(super) fn gathered(&mut self, parent: Parent, ended: Result<Value, Failure>) {
+        let Parent { frame: id, index } = parent;
         let step = self
             .data
             .frames
@@ -400,36 +445,41 @@ impl<'r> Machine<'r> {
 
     /// Ends a frame and everything below it without a result.
     pub(super) fn stop_frame(&mut self, id: FrameId) {
-        let Some(frame) = self.data.frames.remove(&id) else {
-            return;
-        };
-        self.data.ready.retain(|ready| *ready != id);
-        self.data.queue.retain(|queued| *queued != id);
-        let actions: Vec<_> = self
-            .data
-            .waiting
-            .iter()
-            .filter(|(_, frame)| **frame == id)
-            .map(|(action, _)| *action)
-            .collect();
-        for action in actions {
-            self.data.waiting.remove(&action);
-            self.effects.push(Effect::Stop(action));
-        }
-        match frame.step.map(|step| step.waits) {
-            Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
-                self.release();
-            }
-            Some(Waits::Children(children)) => {
-                self.remember_tasks(&children);
-                for child in children.running.into_values() {
-                    match child {
-                        Child::Frame(frame) => self.stop_frame(frame),
-                        Child::Action(_) => self.release(),
-                    }
+        // The next to stop is the last: what is below a frame comes before what is beside it.
+        let mut stopping = vec![Child::Frame(id)];
+        while let Some(child) = stopping.pop() {
+            let id = match child {
+                Child::Frame(id) => id,
+                Child::Action(_) => {
+                    self.release();
+                    continue;
                 }
+            };
+            self.abandon(id, Ending::Stopped);
+            let Some(frame) = self.data.frames.remove(&id) else {
+                continue;
+            };
+            self.data.ready.retain(|ready| *ready != id);
+            self.data.queue.retain(|queued| *queued != id);
+            let waiting = self.data.waiting.iter();
+            let actions: Vec<_> = waiting
+                .filter(|(_, frame)| **frame == id)
+                .map(|(action, _)| *action)
+                .collect();
+            for action in actions {
+                self.data.waiting.remove(&action);
+                self.effects.push(Effect::Stop(action));
             }
-            Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
+            match frame.step.map(|step| step.waits) {
+                Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
+                    self.release();
+                }
+                Some(Waits::Children(children)) => {
+                    self.remember_tasks(&children);
+                    stopping.extend(children.running.into_values().rev());
+                }
+                Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
+            }
         }
     }
 
@@ -465,7 +515,7 @@ impl<'r> Machine<'r> {
                     "{failures} of {count} children of `{}` failed; the first is item {at}: {message}",
                     node.id
                 );
-                let failure = Failure::new(FailureKind::Child, message);
+                let failure = Failure::new(FailureKind::Child, both_ends(message));
                 self.failed(id, index, failure, Value::list(results))
             }
         };
@@ -526,4 +576,21 @@ fn bind(task: &flow_model::graph::Task, item: &Value) -> Result<Value, String> {
             messages.join("; ")
         )
     })
+}
+
+/// A message of failures inside failures without its middle: where it went wrong is at its
+/// beginning, and why at its end.
+fn both_ends(message: String) -> String {
+    if message.len() <= MESSAGE_HEAD + MESSAGE_TAIL {
+        return message;
+    }
+    let mut head = MESSAGE_HEAD;
+    let mut tail = message.len() - MESSAGE_TAIL;
+    while !message.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !message.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!("{} … {}", &message[..head], &message[tail..])
 }

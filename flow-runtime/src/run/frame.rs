@@ -34,15 +34,19 @@ pub struct Frame {
     pub store: Option<Store>,
     /// Loops around the next node, outermost first.
     pub loops: Vec<Loop>,
+    /// Nodes that were entered and not left, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub visits: Vec<u16>,
     /// How often each `goto` has jumped.
     pub jumps: BTreeMap<u16, u32>,
     /// The step under way.
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
-    /// What each node wanted done first; later ones are told apart by their number.
+    /// What was wanted first under the id of each node, of its own steps and of its failure steps;
+    /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub first: BTreeMap<u16, ActionId>,
+    pub first: BTreeMap<String, ActionId>,
 }
 
 /// The steps a frame runs.
@@ -220,6 +224,7 @@ impl Frame {
             item: None,
             store: None,
             loops: Vec::new(),
+            visits: Vec::new(),
             jumps: BTreeMap::new(),
             step: None,
             error: None,

@@ -211,7 +211,11 @@ impl Run {
             return found;
         };
         match part {
-            Part::Main => self.look(data, ROOT, &mut found),
+            Part::Main => {
+                for head in data.heads() {
+                    self.look(data, head, &mut found);
+                }
+            }
             Part::Task { tasks, item } => {
                 let child = self
                     .tasks(tasks)
@@ -444,15 +448,13 @@ impl Run {
     }
 
     fn name_in(&self, id: FrameId, node: &Node, number: ActionId) -> String {
-        let Some((data, frame)) = self
-            .data()
-            .and_then(|data| Some((data, data.frames.get(&id)?)))
-        else {
+        let Some(data) = self.data() else {
             return format!("{}~{}", node.id, number.0);
         };
         let part = self.part_of(data, id);
+        let keeper = data.keeper(id);
         let (own, before) = match part {
-            Part::Main => (id == ROOT && !data.again, String::new()),
+            Part::Main => (keeper == ROOT && !data.again, String::new()),
             Part::Task { tasks, item } => {
                 let own = self
                     .tasks(tasks)
@@ -461,12 +463,7 @@ impl Run {
                 (own && fresh, format!("{}/", self.task_name(tasks, item)))
             }
         };
-        let mut first = frame.first.iter();
-        let is_first = own
-            && first.any(|(index, first)| {
-                *first == number && self.node_of(frame, *index).is_some_and(|n| n.id == node.id)
-            });
-        if is_first {
+        if own && first_in(data, keeper, &node.id) == Some(number) {
             format!("{before}{}", node.id)
         } else {
             format!("{before}{}~{}", node.id, number.0)
@@ -509,7 +506,7 @@ impl Run {
                 _ => {}
             }
         }
-        if let Some(number) = self.first_in(data, ROOT, name) {
+        if let Some(number) = first_in(data, ROOT, name) {
             match self.numbered(number, name) {
                 Named::Nobody => past = true,
                 found => return found,
@@ -538,20 +535,9 @@ impl Run {
         };
         let found = self.tasks(tasks)?;
         match found.children.running.get(&item)? {
-            Child::Frame(frame) => self.first_in(data, *frame, node),
+            Child::Frame(frame) => first_in(data, *frame, node),
             Child::Action(action) => (node == found.node.id).then_some(*action),
         }
-    }
-
-    /// What a node has handed out first in a frame.
-    fn first_in(&self, data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
-        let frame = data.frames.get(&frame)?;
-        let mut first = frame.first.iter();
-        let found = first.find(|(index, _)| {
-            self.node_of(frame, **index)
-                .is_some_and(|it| *it.id == *node)
-        });
-        found.map(|(_, number)| *number)
     }
 
     /// Whom the name of a task belongs to.
@@ -572,7 +558,7 @@ impl Run {
                     return NamedTask::Task(part, self.task_state(&tasks, item));
                 }
                 Named::Past => {
-                    let number = number_of(before).or_else(|| self.first_in(data, ROOT, before));
+                    let number = number_of(before).or_else(|| first_in(data, ROOT, before));
                     let past = number.and_then(|number| data.past_tasks.get(&number));
                     return NamedTask::Past(past.map(|past| past.state(item)));
                 }
@@ -627,6 +613,11 @@ impl Run {
             }
         }
     }
+}
+
+/// What was handed out first under the id of a node.
+fn first_in(data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
+    data.frames.get(&frame)?.first.get(node).copied()
 }
 
 /// The number at the end of a name.

@@ -1,14 +1,16 @@
 //! One event at a time: frames advance from node to node until all of them wait.
 
+use std::collections::VecDeque;
+
 use flow_model::graph::{
     Body, Expression, Form, Graph, Jump, Kind, Node, Outcome, Target, Template,
 };
 
 use super::computed::Dependents;
 use super::data::Data;
-use super::effect::{Effect, Ending, Place, Status};
+use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
-use super::frame::{BodyRef, FrameId, Loop, ROOT, Step, Waits};
+use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
 use super::pattern::Patterns;
 use super::table::Tables;
@@ -34,6 +36,9 @@ pub(super) struct Machine<'r> {
     pub(super) at: u64,
     /// Nodes executed because of this event.
     pub(super) stretch: u64,
+    /// Children that have ended, and that their fan-outs have not heard of. Tasks may nest: an end
+    /// that leads to the next one must not be told from inside the first.
+    pub(super) ended: VecDeque<(Parent, Result<Value, Failure>)>,
 }
 
 /// Where a frame goes after a node.
@@ -78,13 +83,6 @@ impl<'r> Machine<'r> {
         self.body(body).nodes.get(usize::from(node))
     }
 
-    pub(super) fn place(&self, frame: FrameId, node: &Node) -> Place {
-        Place {
-            frame,
-            node: node.id.to_string(),
-        }
-    }
-
     pub(super) fn next_action(&mut self) -> ActionId {
         self.data.next_action += 1;
         ActionId(self.data.next_action)
@@ -93,6 +91,10 @@ impl<'r> Machine<'r> {
     /// Lets every frame that can go on do so.
     pub(super) fn pump(&mut self) {
         while self.data.status == Status::Running {
+            if let Some((parent, ended)) = self.ended.pop_front() {
+                self.gathered(parent, ended);
+                continue;
+            }
             if self.stretch >= STRETCH && !self.data.ready.is_empty() {
                 self.effects.push(Effect::Yield);
                 return;
@@ -164,6 +166,7 @@ impl<'r> Machine<'r> {
         frame.loops.truncate(keep);
         frame.at = to;
         frame.step = None;
+        self.leave_loops(id, to);
         if id == ROOT
             && let Target::Node(node) = to
         {
@@ -208,7 +211,7 @@ impl<'r> Machine<'r> {
                 return self.fail_frame(id, failure);
             }
             self.data.steps += 1;
-            self.effects.push(Effect::Entered(self.place(id, node)));
+            self.visit(id, index, node);
         }
         if let Some(when) = &node.when
             && !again
@@ -230,23 +233,6 @@ impl<'r> Machine<'r> {
         let to = to.unwrap_or(Target::Complete);
         self.left(id, node, Ending::Skipped, to);
         Next::Go(to)
-    }
-
-    pub(super) fn left(&mut self, id: FrameId, node: &Node, outcome: Ending, to: Target) {
-        let next = match (to, self.data.frames.get(&id)) {
-            (Target::Node(next), Some(frame)) => self
-                .body(frame.body)
-                .nodes
-                .get(usize::from(next))
-                .map(|node| node.id.to_string()),
-            _ => None,
-        };
-        let place = self.place(id, node);
-        self.effects.push(Effect::Left {
-            place,
-            outcome,
-            next,
-        });
     }
 
     /// Does what a node does, or starts it.
@@ -313,9 +299,7 @@ impl<'r> Machine<'r> {
                     Some(value) => self.render(id, node, value, Extras::default())?,
                     None => Value::Null,
                 };
-                self.left(id, node, Ending::Success, Target::Complete);
-                self.complete(id, Some(value));
-                Ok(Next::Over)
+                self.settle_success(id, index, value)
             }
             Kind::SetState => self.settle_success(id, index, Value::Null),
             Kind::FanOut(fan) => self.fan_out(id, index, node, fan),

@@ -18,6 +18,7 @@ mod fan;
 pub mod frame;
 mod handout;
 mod machine;
+mod meaning;
 mod observe;
 mod origin;
 mod past;
@@ -32,13 +33,16 @@ mod table;
 pub mod time;
 mod track;
 mod view;
+mod visit;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
-pub use effect::{Action, Deed, Effect, Ending, Finish, Place, Status};
+pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;
@@ -298,6 +302,7 @@ impl Run {
             },
             at: event.at,
             stretch: 0,
+            ended: VecDeque::new(),
         };
         machine.event(&event.what);
         machine.pump();

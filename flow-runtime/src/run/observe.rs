@@ -11,7 +11,10 @@ pub trait Observer {
     /// The rule of a field is about to be evaluated.
     fn begins(&mut self, field: &str);
 
-    /// It has been.
+    /// It has been evaluated; what becomes of the field is decided when all of its pass are.
+    fn evaluated(&mut self, field: &str);
+
+    /// The field has been made.
     fn ended(&mut self, transformation: Transformation<'_>);
 }
 
@@ -26,6 +29,8 @@ pub struct Transformation<'a> {
     pub cause: Option<&'a str>,
     /// What the rule was handed.
     pub input: &'a Value,
-    /// What it gave, or why it failed. `validate` and `on_error` come after this.
-    pub output: Result<&'a Value, &'a str>,
+    /// What the field is now, after `validate` and `on_error`.
+    pub output: Option<&'a Value>,
+    /// Why its rule or its `validate` failed.
+    pub error: Option<&'a str>,
 }

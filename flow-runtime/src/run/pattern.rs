@@ -3,40 +3,138 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use flow_model::graph::{Condition, Edge, Guard};
 use regex::Regex;
 
 use super::event::{Failure, FailureKind};
 use crate::value::Value;
 
-/// Fields of a result that a pattern is looked for in, one after another.
+/// Fields of a result that patterns are looked for in, the freshest first.
 const SEARCHED: [&str; 4] = ["match_text", "screen_content", "output", "stdout"];
 
 #[derive(Debug, Default)]
 pub(super) struct Patterns(RwLock<HashMap<String, Result<Regex, String>>>);
 
+/// Where the patterns of a state's transitions are looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Sought<'v> {
+    result: &'v Value,
+    /// What patterns that are to be found are looked for in: the first text of the result that
+    /// has any of them. What an await has just found thus decides before what is still on the
+    /// screen.
+    text: Option<&'v str>,
+    /// Whether the condition is one that must not hold. What must not be found is looked for
+    /// everywhere.
+    negated: bool,
+}
+
+impl Sought<'_> {
+    /// The same for what must not hold.
+    pub(super) fn negated(self) -> Self {
+        Sought {
+            negated: !self.negated,
+            ..self
+        }
+    }
+}
+
 impl Patterns {
-    /// Whether a pattern is found in the match, or else on the screen.
-    pub(super) fn found(&self, pattern: &str, result: &Value) -> Result<bool, Failure> {
+    /// Where the patterns of transitions are looked for in a result.
+    pub(super) fn sought<'v>(
+        &self,
+        edges: &[Edge],
+        result: &'v Value,
+    ) -> Result<Sought<'v>, Failure> {
+        let mut wanted = Vec::new();
+        for edge in edges {
+            if let Guard::When(condition) = &edge.guard {
+                collect(condition, false, &mut wanted);
+            }
+        }
+        let mut sought = Sought {
+            result,
+            text: None,
+            negated: false,
+        };
+        if wanted.is_empty() {
+            return Ok(sought);
+        }
+        for text in texts(result) {
+            for pattern in &wanted {
+                if self.is_in(pattern, text)? {
+                    sought.text = Some(text);
+                    return Ok(sought);
+                }
+            }
+        }
+        Ok(sought)
+    }
+
+    /// Whether a pattern is found (`true`), or is not.
+    pub(super) fn holds(
+        &self,
+        pattern: &str,
+        found: bool,
+        sought: Sought<'_>,
+    ) -> Result<bool, Failure> {
+        let is_found = if found != sought.negated {
+            match sought.text {
+                Some(text) => self.is_in(pattern, text)?,
+                None => false,
+            }
+        } else {
+            let mut anywhere = false;
+            for text in texts(sought.result) {
+                anywhere |= self.is_in(pattern, text)?;
+            }
+            anywhere
+        };
+        Ok(is_found == found)
+    }
+
+    fn is_in(&self, pattern: &str, text: &str) -> Result<bool, Failure> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = known.get(pattern) {
-            return search(compiled, result);
+            return search(compiled, text);
         }
         drop(known);
         let compiled = Regex::new(pattern).map_err(|error| error.to_string());
-        let answer = search(&compiled, result);
+        let answer = search(&compiled, text);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(pattern.to_owned(), compiled);
         answer
     }
 }
 
-fn search(pattern: &Result<Regex, String>, result: &Value) -> Result<bool, Failure> {
+fn texts(result: &Value) -> impl Iterator<Item = &str> {
+    let fields = SEARCHED.iter();
+    fields.filter_map(|field| result.get(field).and_then(Value::as_str))
+}
+
+/// The patterns that a condition wants found, wherever they stand in it.
+fn collect<'c>(condition: &'c Condition, negated: bool, wanted: &mut Vec<&'c str>) {
+    match condition {
+        Condition::PatternMatch(pattern) if !negated => wanted.push(pattern),
+        Condition::PatternNotMatch(pattern) if negated => wanted.push(pattern),
+        Condition::All(inner) | Condition::Any(inner) => {
+            inner.iter().for_each(|one| collect(one, negated, wanted));
+        }
+        Condition::None(inner) => inner.iter().for_each(|one| collect(one, !negated, wanted)),
+        Condition::PatternMatch(_)
+        | Condition::PatternNotMatch(_)
+        | Condition::Always
+        | Condition::Success(_)
+        | Condition::TimedOut(_)
+        | Condition::FieldEquals(..)
+        | Condition::FieldContains(..)
+        | Condition::Expression(_) => {}
+    }
+}
+
+fn search(pattern: &Result<Regex, String>, text: &str) -> Result<bool, Failure> {
     let pattern = pattern.as_ref().map_err(|error| {
         let message = format!("the pattern does not compile: {error}");
         Failure::new(FailureKind::Expression, message)
     })?;
-    let mut texts = SEARCHED
-        .iter()
-        .filter_map(|field| result.get(field).and_then(Value::as_str));
-    Ok(texts.any(|text| pattern.is_match(text)))
+    Ok(pattern.is_match(text))
 }

@@ -89,6 +89,7 @@ impl Run {
                 let max = self.program.graph().limits.max_state_bytes;
                 trial
                     .apply(&changes, max)
+                    .map(drop)
                     .map_err(|failure| Refusal::State(failure.message))
             }
             Happening::Completed { action, result } => self.check_answer(data, *action, result),

@@ -48,6 +48,7 @@ impl Machine<'_> {
             && let Some(to) = node.next(Outcome::Success)
         {
             // The failed step is left as it is.
+            self.visit_loops(ROOT);
             self.go(ROOT, index, to);
             self.data.ready.push_back(ROOT);
             return;
@@ -64,6 +65,7 @@ impl Machine<'_> {
                 None => drop(frame.loops.pop()),
             }
         }
+        self.visit_loops(ROOT);
         self.data.ready.push_back(ROOT);
     }
 }

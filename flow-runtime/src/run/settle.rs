@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
 };
 
 use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
-use super::frame::{FrameId, ROOT, Settled, Waits};
+use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::pattern::Sought;
 use super::state::Change;
 use crate::value::Value;
 
@@ -27,6 +28,12 @@ impl<'r> Machine<'r> {
         let sets = matches!(node.kind, Kind::SetState);
         let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
         let result = if sets { written } else { result };
+        // What a `return` gives is what its frame gives.
+        if let Kind::Return { .. } = node.kind {
+            self.left(id, node, Ending::Success, Target::Complete);
+            self.complete(id, Some(result));
+            return Ok(Next::Over);
+        }
         Ok(self.settle(
             id,
             index,
@@ -99,12 +106,10 @@ impl<'r> Machine<'r> {
             .get_mut(&id)
             .and_then(|frame| frame.store.as_mut());
         match own {
-            Some(store) => store.apply(changes, max),
+            Some(store) => store.apply(changes, max).map(drop),
             None => {
-                self.data.store.apply(changes, max)?;
-                let mut fields: Vec<&str> = changes.iter().map(|c| c.path[0].as_str()).collect();
-                fields.dedup();
-                self.recompute(Some(&fields));
+                let written = self.data.store.apply(changes, max)?;
+                self.recompute(Some(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }
@@ -191,11 +196,17 @@ impl<'r> Machine<'r> {
         settled: Settled,
         from: usize,
     ) -> Next {
+        // Shared, so that the settled step can still be handed on.
+        let result = settled.result.clone();
+        let sought = match self.patterns.sought(&node.edges, &result) {
+            Ok(sought) => sought,
+            Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+        };
         let mut at = from;
         while let Some(edge) = node.edges.get(at) {
             match &edge.guard {
                 Guard::Judged(_) => return self.ask_judgement(id, index, node, settled, at),
-                Guard::When(condition) => match self.holds(id, node, condition, &settled) {
+                Guard::When(condition) => match self.holds(id, node, condition, &settled, sought) {
                     Ok(true) => return self.follow(id, node, edge, &settled),
                     Ok(false) => {}
                     Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
@@ -207,28 +218,45 @@ impl<'r> Machine<'r> {
             }
             at += 1;
         }
-        let failure = match settled.error {
-            Some(failure) => failure,
-            None => {
-                let word = match settled.outcome {
-                    Outcome::Timeout => "timeout",
-                    Outcome::Failure => "failure",
-                    _ => "success",
-                };
-                Failure::new(
-                    FailureKind::NoTransition,
-                    format!(
-                        "`{}` ended in {word}, and no transition of it holds",
-                        node.id
-                    ),
-                )
-                .at(&node.id)
-            }
-        };
+        let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
         self.fail_frame(id, failure)
+    }
+
+    /// Why nothing leads on from a settled step.
+    fn no_way(&self, id: FrameId, node: &Node, settled: Settled) -> Failure {
+        let (word, way) = match settled.outcome {
+            Outcome::Timeout => ("timeout", "`on_timeout`, or a transition for `timeout`"),
+            Outcome::Failure => ("failure", "a transition for `failure`"),
+            _ => ("success", "a transition for `always`"),
+        };
+        let frame = self.data.frames.get(&id);
+        let is_state = self.graph.form == Form::States
+            && frame.is_some_and(|frame| frame.body == BodyRef::Main);
+        // A final state has no transition that could be missing.
+        let is_final = node.edges.iter().all(|edge| edge.to == Target::Complete);
+        match settled.error {
+            Some(failure) if !is_state || is_final => failure,
+            Some(failure) => {
+                let named = format!("`{}`: ", node.id);
+                let message = &failure.message;
+                let said = message.strip_prefix(&named).unwrap_or(message);
+                let message = format!(
+                    "`{}` ended in {word}, and no transition of it holds: {said}; {way} would lead on",
+                    node.id
+                );
+                Failure { message, ..failure }
+            }
+            None => {
+                let message = format!(
+                    "`{}` ended in {word}, and no transition of it holds; {way} would lead on",
+                    node.id
+                );
+                Failure::new(FailureKind::NoTransition, message).at(&node.id)
+            }
+        }
     }
 
     pub(super) fn follow(
@@ -244,6 +272,12 @@ impl<'r> Machine<'r> {
             (None, _) => Ending::Success,
         };
         self.left(id, node, ending, edge.to);
+        if let (Some(failure), Guard::Failure, Form::Steps) =
+            (&settled.error, &edge.guard, self.graph.form)
+            && self.graph.on_error.action == ErrorAction::Continue
+        {
+            self.collect_error(failure);
+        }
         Next::Go(edge.to)
     }
 
@@ -276,7 +310,7 @@ impl<'r> Machine<'r> {
             result: settled.result.clone(),
         };
         let action = self.action(id, node, deed);
-        self.remember_first(id, index, action.id);
+        self.remember_first(id, &node.id, action.id);
         self.data.waiting.insert(action.id, id);
         self.data.under_way += 1;
         self.effects.push(Effect::Act(action.clone()));
@@ -324,6 +358,7 @@ impl<'r> Machine<'r> {
         node: &Node,
         condition: &Condition,
         settled: &Settled,
+        sought: Sought<'_>,
     ) -> Result<bool, Failure> {
         let extras = Extras {
             result: Some(&settled.result),
@@ -333,10 +368,8 @@ impl<'r> Machine<'r> {
             Condition::Always => true,
             Condition::Success(wanted) => (settled.outcome == Outcome::Success) == *wanted,
             Condition::TimedOut(wanted) => (settled.outcome == Outcome::Timeout) == *wanted,
-            Condition::PatternMatch(pattern) => self.patterns.found(pattern, &settled.result)?,
-            Condition::PatternNotMatch(pattern) => {
-                !self.patterns.found(pattern, &settled.result)?
-            }
+            Condition::PatternMatch(pattern) => self.patterns.holds(pattern, true, sought)?,
+            Condition::PatternNotMatch(pattern) => self.patterns.holds(pattern, false, sought)?,
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
                 settled.result.get(field).unwrap_or(&Value::Null) == &wanted
@@ -349,7 +382,7 @@ impl<'r> Machine<'r> {
             Condition::Expression(expression) => self.test(id, node, expression, extras)?,
             Condition::All(all) => {
                 for one in all.iter() {
-                    if !self.holds(id, node, one, settled)? {
+                    if !self.holds(id, node, one, settled, sought)? {
                         return Ok(false);
                     }
                 }
@@ -357,7 +390,7 @@ impl<'r> Machine<'r> {
             }
             Condition::Any(any) => {
                 for one in any.iter() {
-                    if self.holds(id, node, one, settled)? {
+                    if self.holds(id, node, one, settled, sought)? {
                         return Ok(true);
                     }
                 }
@@ -365,7 +398,7 @@ impl<'r> Machine<'r> {
             }
             Condition::None(none) => {
                 for one in none.iter() {
-                    if self.holds(id, node, one, settled)? {
+                    if self.holds(id, node, one, settled, sought.negated())? {
                         return Ok(false);
                     }
                 }
@@ -380,7 +413,7 @@ impl<'r> Machine<'r> {
             return;
         };
         let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
-        for (field, value) in fields.clone() {
+        for (field, value) in fields {
             let standard = flow_model::tools::STANDARD_VARIABLES
                 .iter()
                 .find(|variable| variable.field == field.as_ref());
@@ -390,9 +423,14 @@ impl<'r> Machine<'r> {
                     .insert(Arc::from(standard.name), value.clone());
             }
         }
-        for (field, value) in fields {
+        for (field, value) in &result.0 {
             let name = format!("{}_{field}", node.id);
-            self.data.variables.insert(Arc::from(name), value.clone());
+            // A field that the last result does not have is not that of the one before.
+            if *value == Value::Null {
+                self.data.variables.shift_remove(name.as_str());
+            } else {
+                self.data.variables.insert(Arc::from(name), value.clone());
+            }
         }
     }
 }

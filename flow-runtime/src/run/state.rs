@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use flow_model::graph::{Operation, Tier};
+use flow_model::graph::{Dependency, Operation, Tier};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Failure, FailureKind};
+use crate::expression::DEEPEST;
 use crate::value::{List, Map, Value};
 
 /// The written tiers.
@@ -33,14 +34,64 @@ pub struct Change {
     pub value: Value,
 }
 
-/// How to take one write back.
-struct Undo {
+/// A write that was made: enough to take it back, and to say what it changed.
+#[derive(Debug)]
+pub struct Written {
     tier: Tier,
     path: Vec<String>,
     /// What was there; `None` for nothing.
     before: Before,
 }
 
+impl Written {
+    /// The field that was written, or a part of it.
+    pub(super) fn field(&self) -> &str {
+        self.path.first().map_or("", String::as_str)
+    }
+
+    /// Whether what a computed field is made from is another value since.
+    pub(super) fn concerns(&self, dependency: &Dependency, now: &Store) -> bool {
+        let is_read = match dependency.tier {
+            Some(tier) => tier == self.tier,
+            // What steps write hides what is set by hand.
+            None => self.tier == Tier::Raw || !now.raw.contains_key(self.field()),
+        };
+        if !is_read {
+            return false;
+        }
+        let mut both = self.path.iter().zip(dependency.path.iter());
+        if both.any(|(written, read)| **written != **read) {
+            return false;
+        }
+        let Before::Value(before) = &self.before else {
+            return true;
+        };
+        // The written place lies around what is read, or within it.
+        let rest = dependency.path.get(self.path.len()..).unwrap_or_default();
+        let rest = rest.iter().map(AsRef::as_ref);
+        let before = before
+            .as_ref()
+            .and_then(|value| within(value, rest.clone()));
+        let path = self.path.iter().map(String::as_str).chain(rest);
+        let mut path = path.skip(1);
+        let now = now.get(self.tier, self.field());
+        before != now.and_then(|value| within(value, &mut path))
+    }
+}
+
+/// The value at a path within a value.
+pub(super) fn within<'v, 'p>(
+    value: &'v Value,
+    path: impl IntoIterator<Item = &'p str>,
+) -> Option<&'v Value> {
+    path.into_iter().try_fold(value, |here, name| match here {
+        Value::Map(map) => map.0.get(name),
+        Value::List(list) => list.0.get(name.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+#[derive(Debug)]
 enum Before {
     /// Nothing, or this value.
     Value(Option<Value>),
@@ -66,18 +117,18 @@ impl Store {
         }
     }
 
-    /// Applies a batch: all of it, or nothing.
+    /// Applies a batch, all of it or nothing, and says what was written.
     ///
     /// # Errors
     ///
     /// What did not fit, naming the path.
-    pub fn apply(&mut self, changes: &[Change], max_bytes: u64) -> Result<(), Failure> {
+    pub fn apply(&mut self, changes: &[Change], max_bytes: u64) -> Result<Vec<Written>, Failure> {
         let bytes = self.bytes;
-        let mut done: Vec<Undo> = Vec::with_capacity(changes.len());
+        let mut done: Vec<Written> = Vec::with_capacity(changes.len());
         let mut failed = None;
         for change in changes {
             match self.one(change) {
-                Ok(undo) => done.push(undo),
+                Ok(written) => done.push(written),
                 Err(message) => {
                     failed = Some(Failure::new(FailureKind::State, message));
                     break;
@@ -94,19 +145,27 @@ impl Store {
             ));
         }
         let Some(failure) = failed else {
-            return Ok(());
+            return Ok(done);
         };
-        for undo in done.into_iter().rev() {
-            self.take_back(undo);
+        for written in done.into_iter().rev() {
+            self.take_back(written);
         }
         self.bytes = bytes;
         Err(failure)
     }
 
-    fn one(&mut self, change: &Change) -> Result<Undo, String> {
+    fn one(&mut self, change: &Change) -> Result<Written, String> {
         let shown = || change.path.join(".");
         if change.tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
+        }
+        let is_item = usize::from(change.operation == Operation::Append);
+        let around = change.path.len().saturating_sub(1) + is_item;
+        if !change.value.is_within(DEEPEST.saturating_sub(around)) || around > DEEPEST {
+            return Err(format!(
+                "`{}` would nest deeper than {DEEPEST} levels",
+                shown()
+            ));
         }
         let Found {
             mut slot,
@@ -169,12 +228,12 @@ impl Store {
         };
         self.bytes = (self.bytes + made_bytes + grown).saturating_sub(shrunk);
         Ok(match made {
-            Some((depth, before)) => Undo {
+            Some((depth, before)) => Written {
                 tier: change.tier,
                 path: change.path[..=depth].to_vec(),
                 before: Before::Value(before),
             },
-            None => Undo {
+            None => Written {
                 tier: change.tier,
                 path: change.path.clone(),
                 before,
@@ -182,12 +241,12 @@ impl Store {
         })
     }
 
-    fn take_back(&mut self, undo: Undo) {
-        let tier = self.tier_mut(undo.tier);
-        let Ok(Found { mut slot, .. }) = slot(tier, &undo.path) else {
+    fn take_back(&mut self, written: Written) {
+        let tier = self.tier_mut(written.tier);
+        let Ok(Found { mut slot, .. }) = slot(tier, &written.path) else {
             return;
         };
-        match undo.before {
+        match written.before {
             Before::Value(Some(value)) => {
                 slot.set(value);
             }

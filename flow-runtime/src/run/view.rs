@@ -1,7 +1,7 @@
 //! What an expression sees of a run.
 
 use flow_model::expression::Dialect;
-use flow_model::graph::{Expression, Graph, Rule, Template, Text, Tier};
+use flow_model::graph::{Expression, Form, Graph, Rule, Template, Text, Tier};
 use flow_model::tools;
 use indexmap::IndexSet;
 
@@ -263,7 +263,19 @@ impl<'a> View<'a> {
     /// Whether a name is one that the states form knows, set or not.
     #[must_use]
     pub fn knows_variable(&self, name: &str) -> bool {
-        self.data.variables.contains_key(name) || tools::standard_variable(name).is_some()
+        self.data.variables.contains_key(name)
+            || tools::standard_variable(name).is_some()
+            || self.is_state_field(name)
+    }
+
+    /// Whether a name is `<state>_<field>` of some state, whether that has run or not.
+    fn is_state_field(&self, name: &str) -> bool {
+        self.graph.form == Form::States
+            && self.graph.body.nodes.iter().any(|node| {
+                let rest = name.strip_prefix(node.id.as_ref());
+                let field = rest.and_then(|rest| rest.strip_prefix('_'));
+                field.is_some_and(|field| !field.is_empty() && node.kind.may_give(field))
+            })
     }
 
     /// The dialect of expressions that do not say otherwise.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -102,6 +103,49 @@ pub(super) fn waits(pid: i32) -> Option<bool> {
     let mut threads = Stat::threads(pid).peekable();
     threads.peek()?;
     Some(threads.all(|thread| thread.waits))
+}
+
+/// Whether something in a process group does nothing but wait for input from its terminal. Where
+/// the system does not tell, nothing does.
+pub(super) fn reads_terminal(group: i32) -> bool {
+    let members =
+        all().filter(|pid| Stat::of(*pid).is_some_and(|it| it.group == group && it.waits));
+    // A process with several threads may have others at work.
+    members
+        .filter(|pid| Stat::threads(*pid).count() == 1)
+        .any(|pid| awaited_file(pid).is_some_and(|file| is_terminal(pid, file)))
+}
+
+/// The numbers of the system calls by which a program waits for one file.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const CALLS: Option<(u64, u64)> = Some((0, 270));
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+const CALLS: Option<(u64, u64)> = Some((63, 72));
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+const CALLS: Option<(u64, u64)> = None;
+
+/// The only file that a process waits for, for as long as it takes.
+fn awaited_file(pid: i32) -> Option<u64> {
+    let (read, pselect) = CALLS?;
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut fields = call.split_ascii_whitespace();
+    let number: u64 = fields.next()?.parse().ok()?;
+    let hexadecimal = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
+    let arguments: Vec<u64> = fields.filter_map(hexadecimal).collect();
+    match *arguments.as_slice() {
+        [file, ..] if number == read => Some(file),
+        // Files below 1, and no time limit: as line editors wait.
+        [1, _, _, _, 0, ..] if number == pselect => Some(0),
+        _ => None,
+    }
+}
+
+fn is_terminal(pid: i32, file: u64) -> bool {
+    let target = fs::read_link(format!("/proc/{pid}/fd/{file}"));
+    target.is_ok_and(|path| path.starts_with("/dev/pts") || path == Path::new("/dev/tty"))
 }
 
 /// The command line a process runs now; it changes when the process executes another program.

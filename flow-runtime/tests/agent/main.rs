@@ -4,7 +4,9 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod failures;
 mod runs;
+mod state;
 mod steps;
 mod support;
 mod tasks;

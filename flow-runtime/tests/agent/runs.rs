@@ -188,7 +188,7 @@ async fn state_changes_from_outside_are_atomic_and_derived_state_follows() {
         )
         .await
         .unwrap();
-    assert_eq!(changed.to_json(), json!({"left": 4}));
+    assert_eq!(changed.changed.to_json(), json!({"left": 4}));
     let refused = server
         .agents
         .update(

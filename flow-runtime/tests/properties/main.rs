@@ -140,6 +140,7 @@ fn cancels(world: &World, strays: &mut Choices) {
         is_to_continue: world.is_to_continue,
         records: Vec::new(),
         failures: Vec::new(),
+        visits: world.visits.clone(),
     };
     let wanted: Vec<_> = cancelled.wanted.keys().copied().collect();
     let reason = "enough".to_owned();

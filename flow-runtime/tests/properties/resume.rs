@@ -12,6 +12,8 @@ pub(crate) fn repeats_the_failed_step(world: &mut World) {
     let data = world.run.data().unwrap();
     let failed = data.error.as_ref().and_then(|error| error.step.clone());
     let has_begun = data.steps > 0;
+    let loops = data.frames[&0].loops.iter();
+    let mut around: Vec<u16> = loops.map(|inner| inner.node).collect();
     assert!(world.apply(Happening::Resumed(Allowance::default())));
     let effects = world.records.last().unwrap().effects.iter();
     let mut entered = effects.filter_map(|effect| match effect {
@@ -22,6 +24,18 @@ pub(crate) fn repeats_the_failed_step(world: &mut World) {
         return;
     };
     let body = &world.run.program().graph().body;
+    // Loops that it is in are entered once more.
+    let index = |id: &str| body.nodes.iter().position(|node| *node.id == *id);
+    around.retain(|inner| Some(usize::from(*inner)) != index(&failed));
+    let mut first = first;
+    for inner in around {
+        assert_eq!(index(first), Some(usize::from(inner)));
+        // A run that has no steps left enters nothing else.
+        let Some(next) = entered.next() else {
+            return;
+        };
+        first = next;
+    }
     if body.nodes.iter().any(|node| *node.id == *failed) {
         assert_eq!(first, failed);
     } else {

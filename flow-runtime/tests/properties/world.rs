@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) records: Vec<Record>,
     /// Every failure that a step or the run has had, as far as the run tells.
     pub(crate) failures: Vec<Failure>,
+    /// Nodes that were entered and not left.
+    pub(crate) visits: Vec<(u32, String)>,
 }
 
 /// The memory of a run without the number of events applied, which is all that a stray event
@@ -65,6 +67,7 @@ impl World {
             is_to_continue: false,
             records: Vec::new(),
             failures: Vec::new(),
+            visits: Vec::new(),
         };
         world.apply(Happening::Started(Start {
             run: "r-test".to_owned(),
@@ -142,7 +145,19 @@ impl World {
                     self.failures.extend(finish.error.clone());
                     self.is_to_continue = false;
                 }
-                Effect::Entered(_) | Effect::Left { .. } => {}
+                Effect::Entered(place) => {
+                    let visit = (place.frame, place.node.clone());
+                    assert!(!self.visits.contains(&visit), "{visit:?} is entered twice");
+                    self.visits.push(visit);
+                }
+                Effect::Left { place, .. } => {
+                    let is_it = |(frame, node): &(u32, String)| {
+                        *frame == place.frame && *node == place.node
+                    };
+                    let visit = self.visits.iter().rposition(is_it);
+                    let visit = visit.unwrap_or_else(|| panic!("{place:?} is not entered"));
+                    self.visits.remove(visit);
+                }
             }
         }
         let finishes = effects.iter().filter(|it| matches!(it, Effect::Finish(_)));
@@ -180,6 +195,7 @@ impl World {
             Status::Completed | Status::Failed | Status::Cancelled => {
                 assert_eq!((self.wanted.len(), continues), (0, false), "left behind");
                 assert!(data.waiting.is_empty() && data.queue.is_empty());
+                assert_eq!(self.visits, [], "entered and not left");
             }
         }
         let acts = |wanted: &&Wanted| matches!(wanted, Wanted::Action(_));
@@ -196,6 +212,14 @@ impl World {
             let Wanted::Action(action) = wanted else {
                 continue;
             };
+            let handed = self.run.handouts(self.run.part(action)).steps;
+            let is_it = |it: &Handout<'_>| matches!(it, Handout::Action(it) if it.id == action.id);
+            let is_hosts = matches!(action.what, Deed::Environment { .. });
+            assert!(
+                is_hosts || handed.iter().any(is_it),
+                "{:?} is handed to nobody",
+                action.id
+            );
             let name = self.run.step_name(action);
             match self.run.named(&name) {
                 Named::Action(found) => assert_eq!(found.id, action.id, "{name}"),

@@ -328,7 +328,7 @@ states:
     };
     let report = world.run(text, options).await;
     assert_eq!(report.status, ReportStatus::Failed);
-    assert_eq!(report.error.unwrap().kind, FailureKind::Limit);
+    assert_eq!(report.error.unwrap().kind, FailureKind::TimeLimit);
     assert_eq!(world.terminals.sessions(), Vec::<String>::new());
 }
 
@@ -769,4 +769,237 @@ states:
     assert_eq!(variable("bare_output"), printed([hostile, &after_a]));
     let after_space = format!("a {hostile}");
     assert_eq!(variable("double_output"), printed([&after_space, hostile]));
+}
+
+/// States whose first action ends by the limit of its own tool, and the ways out of it.
+fn timed_out(action: &str, ways: &str) -> String {
+    format!(
+        "
+initial_state: open
+states:
+  open:
+    action: {{tool: open_terminal, params: {{shell: bash}}}}
+    transitions: [{{condition: success, next_state: slow}}]
+  slow:
+    action: {action}
+    {ways}
+  late: {{action: {{type: shell, command: 'true'}}}}
+  other: {{action: {{type: shell, command: 'true'}}}}
+"
+    )
+}
+
+#[tokio::test]
+async fn a_tool_that_its_own_limit_ends_has_timed_out() {
+    let naps = "
+name: naps
+steps: [{id: nap, type: wait, duration_seconds: 60}]
+";
+    let ways = [
+        "transitions: [{condition: timeout, next_state: late}, {condition: failure, next_state: other}]",
+        "transitions: [{condition: success, next_state: other}]\n    on_timeout: late",
+        "transitions: [{condition: {timeout_occurred: true}, next_state: late}, {condition: always, next_state: other}]",
+    ];
+    let world = World::new(&[("naps", naps)]);
+    for (action, ways) in [
+        (
+            "{tool: run_command, params: {command: 'sleep 60', timeout: 0.2}}",
+            &ways[..],
+        ),
+        (
+            "{tool: await_output, params: {pattern: 'never said', timeout: 0.2}}",
+            &ways[..],
+        ),
+        // A second is the least that a run may take.
+        (
+            "{tool: run_workflow, params: {workflow_name: naps, execution_timeout: 1}}",
+            &ways[..1],
+        ),
+    ] {
+        for ways in ways {
+            let text = timed_out(action, ways);
+            let report = world.completed(&text, StartOptions::default()).await;
+            assert_eq!(report.final_state.as_deref(), Some("late"), "{action}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_terminal_tool_did_not_do_is_told_with_its_state() {
+    let world = World::new(&[]);
+    for (action, told) in [
+        (
+            "{tool: run_command, params: {command: 'echo half done; (exit 3)'}}",
+            "`slow` ended in failure, and no transition of it holds: `slow` failed: `echo half \
+             done; (exit 3)` ended with exit code 3; its last line is: half done; a transition \
+             for `failure` would lead on",
+        ),
+        (
+            "{tool: await_output, params: {pattern: 'never said', timeout: 0.2}}",
+            "`slow` ended in timeout, and no transition of it holds: the pattern `never said` was \
+             not found within 0.2 s",
+        ),
+        (
+            "{tool: send_input, params: {input_text: '{match_text}'}}",
+            "`slow` ended in failure, and no transition of it holds: the variable `match_text` \
+             has no value yet",
+        ),
+        (
+            "{tool: send_input, params: {input_text: '{open_match_text}{other_stdout}'}}",
+            "`slow` ended in failure, and no transition of it holds: the variable `other_stdout` \
+             has no value yet",
+        ),
+    ] {
+        let way = "transitions: [{condition: success, next_state: other}]";
+        let text = timed_out(action, way).replace("  late: ", "  # late: ");
+        let report = world.run(&text, StartOptions::default()).await;
+        let error = report.error.unwrap();
+        assert!(error.message.starts_with(told), "{}", error.message);
+        assert_eq!(error.step.as_deref(), Some("slow"));
+    }
+}
+
+#[tokio::test]
+async fn a_match_that_an_await_did_not_find_again_is_gone() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: say}]
+  say:
+    action: {tool: run_command, params: {command: "echo re''ady"}}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: await_output, params: {pattern: "ready", timeout: 0.3}}
+    transitions: [{condition: success, next_state: clear}]
+    on_timeout: tell
+  clear:
+    action: {tool: run_command, params: {command: "clear; true"}}
+    transitions: [{condition: always, next_state: look}]
+  tell:
+    action: {tool: send_input, params: {input_text: "{look_match_text}"}}
+"#;
+    let report = world.run(text, StartOptions::default()).await;
+    let message = report.error.unwrap().message;
+    assert!(message.contains("`look_match_text`"), "{message}");
+    let log = Json::from(world.log(report.run)).to_string();
+    assert!(log.contains("\"clear\""), "it was found once: {log}");
+}
+
+#[tokio::test]
+async fn what_was_just_found_decides_before_what_is_still_on_the_screen() {
+    let world = World::new(&[]);
+    let look = |pattern: &str| {
+        format!(
+            r#"
+initial_state: open
+states:
+  open:
+    action: {{tool: open_terminal, params: {{shell: bash}}}}
+    transitions: [{{condition: success, next_state: say}}]
+  say:
+    action: {{tool: run_command, params: {{command: "echo old fail''ure"}}}}
+    transitions: [{{condition: success, next_state: type}}]
+  type:
+    action: {{tool: send_input, params: {{input_text: "echo all re''ady\n"}}}}
+    transitions: [{{condition: success, next_state: look}}]
+  look:
+    action: {{tool: await_output, params: {{pattern: "{pattern}", timeout: 20}}}}
+    transitions:
+      - {{condition: pattern_match, pattern: "failure", next_state: bad}}
+      - {{condition: pattern_match, pattern: "all ready", next_state: good}}
+      - {{condition: success, next_state: other}}
+  bad: {{action: {{type: shell, command: 'true'}}}}
+  good: {{action: {{type: shell, command: 'true'}}}}
+  other: {{action: {{type: shell, command: 'true'}}}}
+"#
+        )
+    };
+    for (pattern, state) in [
+        ("all ready", "good"),
+        // Nothing of it is in what was found: then the screen decides, in the order written.
+        ("rea[a-z]y", "bad"),
+    ] {
+        let report = world
+            .completed(&look(pattern), StartOptions::default())
+            .await;
+        assert_eq!(report.final_state.as_deref(), Some(state), "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn a_contract_is_not_waited_for_where_only_somebody_who_types_could_help() {
+    let world = World::new(&[]);
+    let inner = r#"
+return_values: {OUT: what came of it}
+initial_state: start
+states:
+  start:
+    action: {tool: send_input, params: {input_text: "bash --norc\n"}}
+    transitions: [{condition: success, next_state: set}]
+  set: {action: {tool: send_input, params: {input_text: "export OUT=1\n"}}}
+"#;
+    let session = world.session("").await;
+    let options = StartOptions {
+        timeout: Some(60.0),
+        ..in_session(&session)
+    };
+    let report = world.run(inner, options).await;
+    assert_eq!(
+        report.final_state.as_deref(),
+        Some("return_validation_failed")
+    );
+    let error = report.error.unwrap();
+    assert_eq!(error.kind, FailureKind::ReturnValues);
+    let told = format!(
+        "the return values OUT cannot be looked up: in the session `{session}` bash is in front \
+         and waits for input"
+    );
+    assert!(error.message.starts_with(&told), "{}", error.message);
+
+    let typed = json!({"session_id": world.session("").await, "input_text": "half a li"});
+    world
+        .terminals
+        .call("send_input", typed.clone())
+        .await
+        .unwrap();
+    let half = typed["session_id"].as_str().unwrap();
+    let message = world.run(BUILD, in_session(half)).await.error.unwrap();
+    let told = "holds text that was typed and not entered";
+    assert!(message.message.contains(told), "{}", message.message);
+
+    let opened = world
+        .terminals
+        .call("open_terminal", json!({"shell": "cat"}));
+    let opened = opened.await.unwrap();
+    let other = opened["session_id"].as_str().unwrap();
+    let message = world.run(BUILD, in_session(other)).await.error.unwrap();
+    assert!(
+        message.message.contains("`cat` is not a shell"),
+        "{}",
+        message.message
+    );
+}
+
+#[tokio::test]
+async fn return_values_that_are_not_there_when_the_time_is_up_are_told_as_such() {
+    let world = World::new(&[]);
+    let text = r#"
+return_values: {OUT: what came of it}
+initial_state: start
+states:
+  start: {action: {tool: send_input, params: {input_text: "sleep 100\n"}}}
+"#;
+    let session = world.session("").await;
+    let options = StartOptions {
+        timeout: Some(2.0),
+        ..in_session(&session)
+    };
+    let error = world.run(text, options).await.error.unwrap();
+    assert_eq!(error.kind, FailureKind::ReturnValues);
+    let told = "the return values OUT cannot be looked up: ";
+    assert!(error.message.starts_with(told), "{}", error.message);
+    assert!(error.message.contains("in time"), "{}", error.message);
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use flow::graph::{Graph, Literal, PromptKind, Type};
 use flow::runtime::run::{
-    Action, Deed, Effect, Ending, Event, Expressions, Failure, FailureKind, Happening, Program,
-    Run, Start, Status,
+    Action, Deed, Effect, Ending, Event, Expressions, Failure, FailureKind, Happening, Onward,
+    Program, Run, Start, Status,
 };
 use flow::runtime::value::Value;
 
@@ -152,7 +152,7 @@ fn assert_allowed(machine: &Machine, effect: &Effect, place: &str) {
     let Effect::Left {
         place: left,
         outcome,
-        next: Some(next),
+        next: Onward::Node(next),
     } = effect
     else {
         return;

@@ -60,7 +60,7 @@ fn a_value_is_quoted_for_its_place() {
     );
     assert_eq!(
         command("echo {{ inputs.name | sh }}"),
-        r"echo ''\''it'\''\'\'''\''s'\'''"
+        r"echo \''it'\'\\\'\''s'\'"
     );
     assert_eq!(
         command("echo $(({{ inputs.count }} + 1))"),

@@ -12,7 +12,7 @@ mod desk;
 mod result;
 mod step;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,12 +27,21 @@ pub use step::{Step, StepKind, Task, TaskPage};
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Allowance, Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Status, Update};
 use crate::secret;
 use crate::value::Value;
 
 /// Runs kept in memory, when nobody says how many.
 const MOST: usize = 1_000;
+
+/// What became of the computed fields of a run when its state was changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recomputed {
+    /// Those that have another value than before, by name.
+    pub changed: Value,
+    /// Those that have no value because their rule failed, with the reason.
+    pub failed: BTreeMap<String, String>,
+}
 
 /// Runs that agents drive.
 #[derive(Clone)]
@@ -663,20 +672,35 @@ impl Agents {
         }
     }
 
-    /// Changes the state of a run, all of it or nothing. Gives the computed fields that changed.
+    /// Changes the state of a run, all of it or nothing. Says what became of its computed fields.
     ///
     /// # Errors
     ///
     /// When a change does not fit the state, and those of the journal.
-    pub async fn update(&self, run: RunId, updates: Vec<Update>) -> Result<Value, AgentError> {
-        let computed = |driver: &Driver| computed(driver);
+    pub async fn update(&self, run: RunId, updates: Vec<Update>) -> Result<Recomputed, AgentError> {
         let before = self.read(run, computed).await?;
         self.record(run, Happening::Updated { updates }).await?;
         let after = self.read(run, computed).await?;
-        let changed = after
-            .into_iter()
-            .filter(|(name, value)| !before.iter().any(|(n, v)| n == name && v == value));
-        Ok(secret::mask_value(&Value::map(changed)))
+        let mut changed = Vec::new();
+        let mut failed = BTreeMap::new();
+        for (place, (name, cell)) in after.into_iter().enumerate() {
+            match cell {
+                Cell::Failed(reason) => {
+                    failed.insert(name, secret::mask(&reason).into_owned());
+                }
+                Cell::Value(value) => {
+                    let was = before.get(place).map(|(_, cell)| cell);
+                    if was != Some(&Cell::Value(value.clone())) {
+                        changed.push((name, secret::mask_value(&value)));
+                    }
+                }
+                Cell::Unset => {}
+            }
+        }
+        Ok(Recomputed {
+            changed: Value::map(changed),
+            failed,
+        })
     }
 
     /// Marks the place where a run is, so that somebody else can go on from it.
@@ -703,7 +727,11 @@ impl Agents {
     /// When there is no such run, and those of the journal.
     pub async fn last_checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, AgentError> {
         let found = |driver: &Driver| driver.run.data().and_then(|data| data.checkpoint.clone());
-        self.read(run, found).await
+        let mut found = self.read(run, found).await?;
+        if let Some(checkpoint) = &mut found {
+            checkpoint.reason = secret::mask(&checkpoint.reason).into_owned();
+        }
+        Ok(found)
     }
 
     /// Lets a run that has failed try again; one that goes on is left as it is.
@@ -840,14 +868,10 @@ const TRIES: usize = 8;
 /// What a desk may take beyond the time that was asked for before it is asked without patience.
 const GRACE: Duration = Duration::from_millis(5);
 
-/// The computed fields of a run that have a value.
-fn computed(driver: &Driver) -> Vec<(String, Value)> {
-    let graph = driver.run.program().graph();
-    let state = driver.run.flattened();
-    let fields = graph.computed.iter();
-    let fields = fields.filter_map(|field| {
-        let value = state.get(&field.name)?.clone();
-        Some((field.name.to_string(), value))
-    });
-    fields.collect()
+/// The computed fields of a run.
+fn computed(driver: &Driver) -> Vec<(String, Cell)> {
+    let fields = driver.run.program().graph().computed.iter();
+    let names = fields.map(|field| field.name.to_string());
+    let cells = driver.run.data().map(|data| data.computed.clone());
+    names.zip(cells.unwrap_or_default()).collect()
 }

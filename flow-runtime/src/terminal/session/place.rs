@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use super::{Exit, Phase, QUIET, Session, State};
 use crate::terminal::{lock, process};
 
+/// How long a shell must have stayed where only typing moves it on.
+const STEADY: Duration = Duration::from_secs(1);
+
 /// What is told of a session.
 pub(in crate::terminal) struct Seen {
     pub(in crate::terminal) running: bool,
@@ -18,8 +21,14 @@ pub(in crate::terminal) struct Seen {
 pub enum Place {
     /// At the prompt, with nothing typed and nothing left to read.
     Prompt,
+    /// At the prompt, with something typed that was not entered.
+    Typed,
+    /// A program is in front and waits for somebody to type.
+    Asking,
     /// Not at a prompt.
     Elsewhere,
+    /// Its program is no shell and has no prompt.
+    NoShell,
     /// The program has ended.
     Gone,
 }
@@ -60,15 +69,25 @@ impl Session {
         }
     }
 
-    /// Waits until the shell is at its prompt with all input read; says whether it is.
+    /// Waits until the shell is at its prompt with all input read; says where it is then. Where
+    /// only somebody who types could bring it there, the wait is short.
     pub(in crate::terminal) async fn prompt(&self, limit: Duration) -> Place {
         let mut moments = self.moments.subscribe();
         let until = tokio::time::Instant::now() + limit;
+        let mut last = (Place::Elsewhere, tokio::time::Instant::now());
         loop {
             moments.borrow_and_update();
             let place = self.place();
             let now = tokio::time::Instant::now();
-            if place != Place::Elsewhere || now >= until {
+            if place != last.0 {
+                last = (place, now);
+            }
+            let is_final = match place {
+                Place::Prompt | Place::Gone | Place::NoShell => true,
+                Place::Typed | Place::Asking => now >= last.1 + STEADY,
+                Place::Elsewhere => false,
+            };
+            if is_final || now >= until {
                 return place;
             }
             // Input that is read without anything being shown makes no moment of its own.
@@ -83,13 +102,27 @@ impl Session {
         if state.exit.is_some() {
             return Place::Gone;
         }
-        let at_prompt = state.phase == Phase::Prompt && !state.typed && !self.is_in_doubt(&state);
-        drop(state);
-        if at_prompt && self.pty.unread() == 0 {
-            Place::Prompt
-        } else {
-            Place::Elsewhere
+        if self.program.shell.is_none() {
+            return Place::NoShell;
         }
+        let in_doubt = self.is_in_doubt(&state);
+        let (phase, typed, entered) = (state.phase, state.typed, state.entered);
+        drop(state);
+        if self.pty.unread() > 0 {
+            return Place::Elsewhere;
+        }
+        match phase {
+            Phase::Prompt if !in_doubt && !typed => Place::Prompt,
+            Phase::Prompt if !in_doubt && !entered => Place::Typed,
+            Phase::Running if self.is_asking() => Place::Asking,
+            Phase::Prompt | Phase::Running | Phase::Starting | Phase::Ended => Place::Elsewhere,
+        }
+    }
+
+    /// Whether what is in front waits for somebody to type.
+    fn is_asking(&self) -> bool {
+        let front = self.pty.foreground();
+        front.is_some_and(process::reads_terminal)
     }
 
     /// The name of the program in front.

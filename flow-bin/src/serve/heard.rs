@@ -1,0 +1,182 @@
+//! Messages from a client, a line each. What cannot be read is answered: whoever waits for an answer
+//! gets one.
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, RequestId};
+use rmcp::serde::Deserialize;
+use rmcp::service::RxJsonRpcMessage;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// Bytes of the longest message, as over HTTP.
+const LONGEST: usize = 16 << 20;
+/// Room that is kept for the next line.
+const KEPT: usize = 1 << 20;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What the client says.
+pub(super) struct Heard<R> {
+    reader: BufReader<R>,
+    /// A line, or as much of it as was heard.
+    line: Vec<u8>,
+    /// It is whole.
+    is_whole: bool,
+    /// It is too long: the rest of it is passed over.
+    is_too_long: bool,
+}
+
+/// A line that was heard.
+pub(super) enum Message {
+    /// A message.
+    Known(RxJsonRpcMessage<RoleServer>),
+    /// Nothing that has an answer.
+    Nothing,
+    /// What cannot be read, and the answer to it.
+    Unreadable(Value),
+}
+
+/// What there is of a message that is no message.
+#[derive(Default, Deserialize)]
+#[serde(crate = "rmcp::serde", default)]
+struct Head {
+    id: Option<RequestId>,
+    method: Option<String>,
+}
+
+impl<R: AsyncRead + Unpin> Heard<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Heard {
+            reader: BufReader::new(reader),
+            line: Vec::new(),
+            is_whole: false,
+            is_too_long: false,
+        }
+    }
+
+    /// Hears a whole line; `None` when the client has said everything.
+    pub(super) async fn line(&mut self) -> Option<()> {
+        while !self.is_whole {
+            let available = self.reader.fill_buf().await.ok()?;
+            if available.is_empty() {
+                return None;
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            if self.line.len() + taken > LONGEST {
+                self.is_too_long = true;
+                self.line.clear();
+            }
+            if !self.is_too_long {
+                self.line.extend_from_slice(&available[..taken]);
+            }
+            self.is_whole = end.is_some();
+            self.reader.consume(taken);
+        }
+        Some(())
+    }
+
+    /// What the line says that was heard; the next one is another.
+    pub(super) fn message(&mut self) -> Message {
+        let message = match self.is_too_long {
+            true => {
+                let why = format!("the message is longer than {LONGEST} bytes");
+                refusal(ErrorData::parse_error(why, None), None)
+            }
+            false => read(&self.line),
+        };
+        self.line.clear();
+        self.line.shrink_to(KEPT);
+        (self.is_whole, self.is_too_long) = (false, false);
+        message
+    }
+}
+
+fn read(line: &[u8]) -> Message {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    if line.trim_ascii().is_empty() {
+        return Message::Nothing;
+    }
+    let error = match serde_json::from_slice(line) {
+        Ok(message) => return Message::Known(message),
+        Err(error) => error,
+    };
+    // What is not looked at may nest in any depth.
+    let head = serde_json::from_slice::<Head>(line).unwrap_or_default();
+    let is_readable = error.is_data();
+    match (head.method, head.id) {
+        // Nobody waits for an answer to a notification.
+        (Some(_), None) if is_readable => Message::Nothing,
+        (method, id) => {
+            // An id without a method is one of ours.
+            let id = id.filter(|_| method.is_some());
+            let why = format!("the message cannot be read: {error}");
+            let error = match is_readable {
+                true => ErrorData::invalid_request(why, None),
+                false => ErrorData::parse_error(why, None),
+            };
+            refusal(error, id)
+        }
+    }
+}
+
+fn refusal(error: ErrorData, id: Option<RequestId>) -> Message {
+    Message::Unreadable(json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn heard(said: &[u8]) -> Vec<Value> {
+        let mut heard = Heard::new(said);
+        let mut told = Vec::new();
+        while heard.line().await.is_some() {
+            told.push(match heard.message() {
+                Message::Known(message) => serde_json::to_value(message).expect("it is JSON"),
+                Message::Nothing => Value::Null,
+                Message::Unreadable(reply) => {
+                    json!([reply["id"], reply["error"]["code"]])
+                }
+            });
+        }
+        told
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_answered_and_the_next_message_is_heard() {
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
+        let said = [
+            "not json".to_owned(),
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"a":{deep}}}}}"#),
+            r#"{"jsonrpc":"2.0","id":"x","method":"#.to_owned(),
+            String::new(),
+            r#"{"id":8,"method":"ping"}"#.to_owned(),
+            r#"{"method":"notifications/odd"}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":9,"res":1}"#.to_owned(),
+            format!("\u{feff}{ping}\r"),
+            "half a line".to_owned(),
+        ];
+        assert_eq!(
+            heard(said.join("\n").as_bytes()).await,
+            [
+                json!([null, -32700]),
+                json!([7, -32700]),
+                json!([null, -32700]),
+                Value::Null,
+                json!([8, -32600]),
+                Value::Null,
+                json!([null, -32600]),
+                ping,
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_is_passed_over_and_answered() {
+        let mut said = vec![b' '; LONGEST + 3];
+        said.extend_from_slice(b"\nnot json\n");
+        let told = heard(&said).await;
+        assert_eq!(told, [json!([null, -32700]), json!([null, -32700])]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What `flow show` and `flow run --format jsonl` say of steps that are over.
+
+use serde_json::{Value, json};
+
+use super::Place;
+
+/// Each visit of the newest run: the step, how it ended, and why.
+fn visits(place: &Place) -> Vec<Value> {
+    let shown = place.run(&["show", "latest", "--format", "json"]).json();
+    let steps = shown["steps"].as_array().unwrap().clone();
+    for step in &steps {
+        let is_over = step["outcome"] != "under_way";
+        assert_eq!(step["ended_at"].is_string(), is_over, "{step}");
+    }
+    let told = |step: &Value| json!([step["step"], step["outcome"], step["error"]]);
+    steps.iter().map(told).collect()
+}
+
+#[test]
+fn a_failed_step_keeps_its_error_and_each_attempt_is_a_visit() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "steps:
+  - {id: fine, type: shell, command: 'true'}
+  - id: again
+    type: foreach
+    items: [1, 2]
+    steps:
+      - {id: boom, type: shell, command: 'test -e go || { echo no go >&2; exit 3; }'}
+",
+    )]);
+    let run = place.run(&["run", "w.yaml", "--format", "jsonl"]);
+    assert_eq!(run.code, 1);
+    let error = "the command of `boom` ended with exit code 3: no go";
+    let ended: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|it| serde_json::from_str(it).unwrap())
+        .collect();
+    assert!(
+        ended
+            .iter()
+            .any(|it| it["event"] == "step_ended" && it["step"] == "boom" && it["error"] == error),
+        "{}",
+        run.stdout
+    );
+    let failed = [
+        json!(["fine", "success", null]),
+        json!(["again", "stopped", null]),
+        json!(["boom", "failure", error]),
+    ];
+    assert_eq!(visits(&place), failed);
+
+    place.file("go", "");
+    assert_eq!(place.run(&["resume", "latest"]).code, 0);
+    let after = [
+        json!(["again", "success", null]),
+        json!(["boom", "success", null]),
+        json!(["boom", "success", null]),
+    ];
+    assert_eq!(visits(&place), [failed.as_slice(), &after].concat());
+}
+
+#[test]
+fn a_state_that_nothing_leads_out_of_says_so() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "initial_state: a
+states:
+  a:
+    action: {type: shell, command: 'true'}
+    transitions: [{condition: failure, next_state: b}]
+  b: {action: {type: shell, command: 'true'}}
+",
+    )]);
+    assert_eq!(place.run(&["run", "w.yaml"]).code, 1);
+    let error = "`a` ended in success, and no transition of it holds; a transition for `always` would lead on";
+    assert_eq!(visits(&place), [json!(["a", "failure", error])]);
+}
+
+#[test]
+fn failed_and_stopped_children_are_told_apart() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: child, type: shell, command: 'exit {{ inputs.n }}'}
+steps:
+  - {id: each, type: foreach, items: [0, 4], task: one, sequential: true, on_child_error: continue}
+  - {id: last, type: shell, command: exit 5}
+on_error:
+  steps:
+    - {id: tell, type: shell, command: 'true'}
+",
+    )]);
+    assert_eq!(place.run(&["run", "w.yaml"]).code, 1);
+    assert_eq!(
+        visits(&place),
+        [
+            json!(["each", "success", null]),
+            json!(["child", "success", null]),
+            json!([
+                "child",
+                "failure",
+                "the command of `child` ended with exit code 4"
+            ]),
+            json!([
+                "last",
+                "failure",
+                "the command of `last` ended with exit code 5"
+            ]),
+            json!(["tell", "success", null]),
+        ]
+    );
+}
+
+#[test]
+fn a_loop_that_is_left_early_is_over() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "steps:
+  - id: rounds
+    type: foreach
+    items: [1, 2]
+    steps:
+      - {id: out, type: break}
+  - id: more
+    type: foreach
+    items: [1, 2]
+    steps:
+      - {id: end, type: return, value: 1}
+",
+    )]);
+    assert_eq!(place.run(&["run", "w.yaml"]).code, 0);
+    let over = |step| json!([step, "success", null]);
+    assert_eq!(
+        visits(&place),
+        [over("rounds"), over("out"), over("more"), over("end")]
+    );
+}

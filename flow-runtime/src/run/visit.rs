@@ -1,0 +1,123 @@
+//! Visits of nodes, for whoever watches: each that is entered is left, in one way or another.
+
+use flow_model::graph::{Node, Target};
+
+use super::effect::{Effect, Ending, Onward, Place};
+use super::frame::FrameId;
+use super::machine::Machine;
+
+impl<'r> Machine<'r> {
+    /// A node is entered.
+    pub(super) fn visit(&mut self, id: FrameId, index: u16, node: &Node) {
+        if let Some(frame) = self.data.frames.get_mut(&id) {
+            frame.visits.push(index);
+        }
+        self.effects.push(Effect::Entered(place(id, node)));
+    }
+
+    /// A node is left, and something comes next.
+    pub(super) fn left(&mut self, id: FrameId, node: &Node, outcome: Ending, to: Target) {
+        let at = self.data.frames.get(&id).and_then(|frame| {
+            let nodes = &self.body(frame.body).nodes;
+            let is_it =
+                |index: &u16| matches!(nodes.get(usize::from(*index)), Some(n) if n.id == node.id);
+            frame.visits.iter().rposition(is_it)
+        });
+        if let (Some(at), Some(frame)) = (at, self.data.frames.get_mut(&id)) {
+            frame.visits.remove(at);
+        }
+        let next = self.onward(id, to);
+        self.effects.push(Effect::Left {
+            place: place(id, node),
+            outcome,
+            next,
+        });
+    }
+
+    /// A frame goes on to a node: loops that do not surround it are over.
+    pub(super) fn leave_loops(&mut self, id: FrameId, to: Target) {
+        let Some(frame) = self.data.frames.get(&id) else {
+            return;
+        };
+        let around = |node: &u16| frame.loops.iter().any(|inner| inner.node == *node);
+        if frame.visits.iter().all(around) {
+            return;
+        }
+        let over: Vec<u16> = frame
+            .visits
+            .iter()
+            .copied()
+            .filter(|it| !around(it))
+            .collect();
+        self.leave(id, over, &Ending::Success, to);
+    }
+
+    /// A frame has reached its end, from wherever it was.
+    pub(super) fn leave_all(&mut self, id: FrameId) {
+        if let Some(frame) = self.data.frames.get(&id)
+            && !frame.visits.is_empty()
+        {
+            let over = frame.visits.clone();
+            self.leave(id, over, &Ending::Success, Target::Complete);
+        }
+    }
+
+    fn leave(&mut self, id: FrameId, over: Vec<u16>, outcome: &Ending, to: Target) {
+        for index in over.into_iter().rev() {
+            if let Some(node) = self.node(id, index) {
+                self.left(id, node, outcome.clone(), to);
+            }
+        }
+    }
+
+    /// Nothing leads on from where a frame is: the innermost visit ends in this way, and what
+    /// surrounds it is stopped.
+    pub(super) fn abandon(&mut self, id: FrameId, ending: Ending) {
+        let visits = match self.data.frames.get_mut(&id) {
+            Some(frame) => std::mem::take(&mut frame.visits),
+            None => return,
+        };
+        let mut ending = Some(ending);
+        for index in visits.into_iter().rev() {
+            if let Some(node) = self.node(id, index) {
+                self.effects.push(Effect::Left {
+                    place: place(id, node),
+                    outcome: ending.take().unwrap_or(Ending::Stopped),
+                    next: Onward::Nowhere,
+                });
+            }
+        }
+    }
+
+    /// A frame goes on inside loops that ended when it failed: they are entered once more.
+    pub(super) fn visit_loops(&mut self, id: FrameId) {
+        let loops = self.data.frames.get(&id).map(|frame| &frame.loops);
+        let loops: Vec<u16> = loops
+            .into_iter()
+            .flatten()
+            .map(|inner| inner.node)
+            .collect();
+        for index in loops {
+            if let Some(node) = self.node(id, index) {
+                self.visit(id, index, node);
+            }
+        }
+    }
+
+    fn onward(&self, id: FrameId, to: Target) -> Onward {
+        match to {
+            Target::Complete => Onward::End,
+            Target::Node(next) => match self.node(id, next) {
+                Some(node) => Onward::Node(node.id.to_string()),
+                None => Onward::End,
+            },
+        }
+    }
+}
+
+fn place(frame: FrameId, node: &Node) -> Place {
+    Place {
+        frame,
+        node: node.id.to_string(),
+    }
+}

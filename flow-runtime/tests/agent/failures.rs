@@ -1,0 +1,122 @@
+//! Failure steps as an agent gets them.
+
+use flow_runtime::host::agent::{StepKind, TurnStatus};
+use serde_json::json;
+
+use super::support::{Server, definition, kind, step_id};
+
+const TOLD: &str = "
+tools: {x: {}, notify: {}}
+steps:
+  - {id: bad, type: mcp_call, tool: x}
+on_error:
+  steps:
+    - {id: tell, type: prompt, kind: info, message: 'Failed: {{ error.message }}'}
+    - {id: bad, type: mcp_call, tool: notify}
+";
+
+#[tokio::test]
+async fn failure_steps_are_handed_out_like_any_other_also_after_a_restart() {
+    let mut server = Server::new();
+    let run = server.start(TOLD, json!({})).await;
+    assert_eq!(step_id(&server.next(run, None).await), "bad");
+    let turn = server.fail(run, "bad", "nope").await;
+    assert_eq!(
+        (turn.status, step_id(&turn).as_str()),
+        (TurnStatus::Waiting, "tell")
+    );
+    assert_eq!(definition(&turn, "message"), "Failed: nope");
+    server.restart();
+    assert_eq!(server.next(run, None).await, turn);
+    // An id that the workflow's own steps have had is told apart by its number.
+    let turn = server.submit(run, "tell", json!(null)).await;
+    assert_eq!(kind(&turn), StepKind::McpCall);
+    assert_eq!(definition(&turn, "tool"), "notify");
+    assert!(step_id(&turn).starts_with("bad~"), "{}", step_id(&turn));
+    let again = server.submit(run, "tell", json!(null)).await;
+    assert_eq!(again, turn);
+    let turn = server.submit(run, &step_id(&turn), json!(null)).await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert_eq!(turn.error.unwrap().message, "nope");
+}
+
+#[tokio::test]
+async fn a_command_of_the_server_that_fails_leads_to_failure_steps_of_the_agent() {
+    let server = Server::new();
+    let definition = "
+steps:
+  - {id: bad, type: shell_command, command: exit 3}
+on_error:
+  steps:
+    - {id: tell, type: prompt, kind: info, message: It failed}
+";
+    let run = server.start(definition, json!({})).await;
+    assert_eq!(step_id(&server.next(run, None).await), "tell");
+    let turn = server.try_submit(run, None, json!(null)).await.unwrap();
+    assert_eq!(turn.status, TurnStatus::Failed);
+}
+
+#[tokio::test]
+async fn failure_steps_that_run_once_more_have_names_of_their_own() {
+    let server = Server::new();
+    let run = server.start(TOLD, json!({})).await;
+    server.fail(run, "bad", "nope").await;
+    let turn = server.submit(run, "tell", json!(null)).await;
+    server.submit(run, &step_id(&turn), json!(null)).await;
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    let turn = server.fail(run, &step_id(&turn), "nope again").await;
+    assert!(step_id(&turn).starts_with("tell~"), "{}", step_id(&turn));
+    assert_eq!(definition(&turn, "message"), "Failed: nope again");
+}
+
+#[tokio::test]
+async fn failure_steps_of_a_task_go_to_its_sub_agent() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}, sweep: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: go, type: mcp_call, tool: t}
+    on_error:
+      return: true
+      steps:
+        - {id: clean, type: mcp_call, tool: sweep}
+steps:
+  - {id: each, type: foreach, items: [1], task: one, agent: '@task', output_to: out}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, Some("each.0")).await;
+    let turn = server.fail(run, "each.0/go", "nope").await;
+    assert_eq!(step_id(&turn), "each.0/clean");
+    // What has been said is answered as the first time.
+    assert_eq!(server.fail(run, "each.0/go", "nope").await, turn);
+    let turn = server.submit(run, "each.0/clean", json!(null)).await;
+    assert_eq!(turn.status, TurnStatus::Completed);
+}
+
+#[tokio::test]
+async fn checkpoint_and_fail_leaves_a_checkpoint_at_the_step_that_failed() {
+    let mut server = Server::new();
+    let definition = "
+tools: {x: {}}
+steps:
+  - {id: bad, type: mcp_call, tool: x}
+on_error: checkpoint_and_fail
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, None).await;
+    assert_eq!(server.agents.last_checkpoint(run).await.unwrap(), None);
+    server.fail(run, "bad", "nope").await;
+    server.restart();
+    let left = server.agents.last_checkpoint(run).await.unwrap().unwrap();
+    assert_eq!(
+        (left.step.as_deref(), left.reason.as_str()),
+        (Some("bad"), "nope")
+    );
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Waiting);
+}

@@ -1,0 +1,67 @@
+//! State that is changed from outside.
+
+use flow_model::graph::Operation;
+use flow_runtime::run::Update;
+use flow_runtime::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::support::Server;
+
+pub(crate) fn update(path: &str, operation: Operation, value: &Json) -> Update {
+    Update {
+        path: path.to_owned(),
+        operation,
+        value: Value::from(value),
+    }
+}
+
+/// A list in so many levels.
+fn nested(levels: usize) -> Json {
+    (1..levels).fold(json!([]), |inner, _| json!([inner]))
+}
+
+#[tokio::test]
+async fn a_field_nests_in_a_hundred_levels_and_no_more() {
+    let server = Server::new();
+    let definition = "tools: {t: {}}\nsteps: [{id: go, type: mcp_call, tool: t}]\n";
+    let run = server.start(definition, json!({})).await;
+    for (path, operation, levels) in [
+        ("raw.a", Operation::Set, 100),
+        ("raw.b.c", Operation::Set, 99),
+        ("raw.d", Operation::Append, 99),
+    ] {
+        let most = update(path, operation, &nested(levels));
+        server.agents.update(run, vec![most]).await.unwrap();
+        let more = update(path, operation, &nested(levels + 1));
+        let refused = server.agents.update(run, vec![more]).await;
+        let told = refused.unwrap_err().to_string();
+        assert!(told.contains("nest deeper than 100 levels"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn computed_fields_that_fail_are_named_with_their_reason() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+state: {text: '[1]'}
+computed:
+  parsed: {from: text, transform: JSON.parse(input)}
+  first: {from: parsed, transform: 'input[0]'}
+  length: {from: text, transform: input.length}
+steps: [{id: go, type: mcp_call, tool: t}]
+";
+    let run = server.start(definition, json!({})).await;
+    let change = |text: &str| vec![update("raw.text", Operation::Set, &json!(text))];
+    let said = server.agents.update(run, change("[2")).await.unwrap();
+    assert_eq!(said.changed.to_json(), json!({"length": 2}));
+    let failed: Vec<&String> = said.failed.keys().collect();
+    assert_eq!(failed, ["first", "parsed"]);
+    assert!(said.failed["parsed"].starts_with("computing `parsed` failed: "));
+    let said = server.agents.update(run, change("[2]")).await.unwrap();
+    assert_eq!(said.failed.len(), 0);
+    assert_eq!(
+        said.changed.to_json(),
+        json!({"parsed": [2], "first": 2, "length": 3})
+    );
+}
