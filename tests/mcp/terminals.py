@@ -155,3 +155,37 @@ async def a_contract_with_a_session_is_held_before_and_after_the_run(place):
         assert session in lost["error"], lost
 
     await place.every_way(case)
+
+
+async def the_session_that_is_meant_without_a_name_is_the_clients_own(place):
+    place.workflow("type", """\
+name: type
+initial_state: here
+states:
+  here: {action: {tool: run_command, params: {command: "echo $OWNER"}}}
+""")
+    place.workflow("own", """\
+name: own
+steps:
+  - {id: open, type: mcp_call, tool: open_terminal, parameters: {environment: {OWNER: the run}}}
+  - {id: here, type: mcp_call, tool: run_command, parameters: {command: "echo $OWNER"}, output_to: said}
+outputs: {said: "{{ state.said.output }}"}
+""")
+    async with place.serve() as served, served.connect() as ann, served.connect() as bob:
+        opened = await call(ann, "open_terminal", {"environment": {"OWNER": "ann"}})
+        expect(await call(ann, "run_command", {"command": "echo $OWNER"}), success=True, output="ann\n")
+        lost = await call(bob, "run_command", {"command": "echo $OWNER"})
+        assert not lost["success"] and "open_terminal" in lost["error"], lost
+        named = {"session_id": opened["session_id"], "command": "echo $OWNER"}
+        expect(await call(bob, "run_command", named), success=True, output="ann\n")
+        # Runs have the default of whoever started them.
+        ran = await call(ann, "run_workflow", {"workflow_name": "type"})
+        expect(ran, status="completed", session_id=opened["session_id"])
+        ran = await call(bob, "run_workflow", {"workflow_name": "type"})
+        expect(ran["execution_log"][0]["result"], success=False)
+        assert "open_terminal" in ran["execution_log"][0]["result"]["error"], ran
+        await call(bob, "open_terminal", {"environment": {"OWNER": "bob"}})
+        expect(await call(bob, "run_command", {"command": "echo $OWNER"}), output="bob\n")
+        expect(await call(ann, "run_command", {"command": "echo $OWNER"}), output="ann\n")
+        ran = await call(ann, "run_workflow", {"workflow_name": "own"})
+        expect(ran, status="completed", output={"said": "the run\n"})

@@ -84,13 +84,17 @@ fn patience(seconds: f64) -> Patience {
 async fn start_workflow(
     server: Arc<Server>,
     request: StartWorkflowRequest,
-    _call: Call,
+    call: Call,
 ) -> Result<StartWorkflowResponse, Refused> {
     let graph = workflow(&server, &request.workflow)?;
     let inputs = Given::from(&Value::Object(request.inputs));
+    let options = StartOptions {
+        circle: Some(call.circle.to_string()),
+        ..StartOptions::default()
+    };
     let agents = &server.agents;
     let started = agents
-        .start(&graph, &inputs, StartOptions::default())
+        .start(&graph, &inputs, options)
         .await
         .map_err(|error| match error {
             host::Error::Inputs(_) => Refused(format!("`inputs`: {error}")),

@@ -5,6 +5,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
@@ -42,11 +43,16 @@ const METHODS: [&str; 9] = [
     "tools/list",
 ];
 
+/// Connections so far.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
 /// One connection of a client.
 pub(crate) struct Connection {
     server: Arc<Server>,
     threshold: Threshold,
     structure: Structure,
+    /// What its terminal sessions are shared under.
+    circle: Arc<str>,
 }
 
 impl Connection {
@@ -55,6 +61,10 @@ impl Connection {
             server: Arc::clone(server),
             threshold: Threshold::default(),
             structure,
+            circle: Arc::from(format!(
+                "connection {}",
+                CONNECTIONS.fetch_add(1, Ordering::Relaxed)
+            )),
         }
     }
 }
@@ -216,7 +226,14 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parameters = request.arguments.take().unwrap_or_default();
-        let call = Call::new(&mut request, context, &self.threshold, self.structure);
+        let circle = Arc::clone(&self.circle);
+        let call = Call::new(
+            &mut request,
+            context,
+            &self.threshold,
+            self.structure,
+            circle,
+        );
         let server = Arc::clone(&self.server);
         let offers = &self.server.offers;
         let Some(answering) = offers.call(server, &request.name, parameters, call) else {

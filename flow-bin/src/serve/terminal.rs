@@ -16,7 +16,8 @@ pub(super) fn offers() -> Vec<Offer> {
         ($request:ty, $method:ident) => {
             Offer::new(
                 |server: Arc<Server>, request: $request, call: Call| async move {
-                    let answering = server.terminals.$method(request);
+                    let terminals = server.terminals.of(&call.circle);
+                    let answering = terminals.$method(request);
                     server.unless_given_up(&call, answering).await
                 },
             )

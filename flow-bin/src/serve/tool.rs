@@ -76,6 +76,9 @@ impl<T> From<T> for Reply<T> {
     }
 }
 
+/// What clients share terminal sessions under whose calls belong to no connection.
+const UNCONNECTED: &str = "no connection";
+
 /// A call that has not been answered yet.
 #[derive(Clone)]
 pub(crate) struct Call {
@@ -88,6 +91,8 @@ pub(crate) struct Call {
     pub(crate) is_stateless: bool,
     /// Which log messages about this call the client wants.
     pub(crate) log: Option<log::Wanted>,
+    /// With whom it shares terminal sessions: the calls of its connection.
+    pub(crate) circle: Arc<str>,
     /// How the structure of the answer gets there.
     structure: Structure,
 }
@@ -98,6 +103,7 @@ impl Call {
         context: RequestContext<RoleServer>,
         threshold: &Threshold,
         structure: Structure,
+        circle: Arc<str>,
     ) -> Self {
         let version = context.protocol_version();
         let is_stateless =
@@ -108,6 +114,11 @@ impl Call {
             is_stateless,
             log: threshold.wanted(&context, is_stateless),
             structure,
+            // Clients without a connection cannot be told apart.
+            circle: match is_stateless {
+                true => Arc::from(UNCONNECTED),
+                false => circle,
+            },
             context,
         }
     }

@@ -116,6 +116,7 @@ async fn run_workflow(
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,
             },
+            circle: Some(call.circle.to_string()),
             ..StartOptions::default()
         },
         asks: true,
@@ -198,7 +199,10 @@ async fn flow(
     let wanted = Wanted {
         graph,
         inputs,
-        options: StartOptions::default(),
+        options: StartOptions {
+            circle: Some(call.circle.to_string()),
+            ..StartOptions::default()
+        },
         asks: request.interactive.unwrap_or(true),
         quiet: request.quiet,
         wait: Duration::from_secs_f64(request.wait_seconds),

@@ -371,6 +371,7 @@ impl Host {
                 id: Some(child),
                 agent_driven,
                 beside,
+                circle: None,
                 keep: Value::Null,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {

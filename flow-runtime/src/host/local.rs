@@ -211,6 +211,9 @@ pub struct StartOptions {
     pub agent_driven: bool,
     /// The directory of its definition, where workflows that it calls are looked for as well.
     pub beside: Option<PathBuf>,
+    /// With whom it shares terminal sessions where it names none: see [`Terminals::of`]. It is
+    /// remembered as long as the process lives, as sessions are.
+    pub circle: Option<String>,
     /// The definition it comes with, when that is to be kept for reuse if it succeeds: see
     /// [`Workflows::keep`]. Whoever ends the run sees to it.
     pub keep: Value,
@@ -393,6 +396,9 @@ impl Host {
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
         self.fresh().insert(id);
+        if let Some(circle) = options.circle {
+            self.inner.opened.share(id, circle);
+        }
         Ok(id)
     }
 

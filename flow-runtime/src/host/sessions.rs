@@ -24,6 +24,8 @@ const MARGIN: u64 = 100;
 #[derive(Default)]
 pub(super) struct OpenedSessions {
     by_run: Mutex<HashMap<RunId, Vec<Opening>>>,
+    /// Who shares the sessions of runs, where somebody does.
+    circles: Mutex<HashMap<RunId, String>>,
 }
 
 /// A session that is being opened, or was. It goes on when its run does not: only then is it known
@@ -37,6 +39,15 @@ impl OpenedSessions {
 
     fn add(&self, run: RunId, sessions: impl IntoIterator<Item = Opening>) {
         self.by_run().entry(run).or_default().extend(sessions);
+    }
+
+    fn circles(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
+        self.circles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a run share its sessions, and those of the runs it calls, with a circle.
+    pub(super) fn share(&self, run: RunId, circle: String) {
+        self.circles().insert(run, circle);
     }
 
     fn take(&self, run: RunId) -> Vec<Opening> {
@@ -82,6 +93,7 @@ impl Host {
         tool: &str,
         parameters: &Value,
     ) -> Option<Happening> {
+        let terminals = &terminals.of(&self.circle(run));
         let answer = match tool {
             "open_terminal" => {
                 self.open_terminal(terminals, run, parameters.to_json())
@@ -100,6 +112,20 @@ impl Host {
                 result: Value::Null,
             },
         })
+    }
+
+    /// With whom a run shares its sessions: whoever started it, else the runs that belong together.
+    fn circle(&self, run: RunId) -> String {
+        let mut run = run;
+        loop {
+            if let Some(circle) = self.inner.opened.circles().get(&run) {
+                return circle.clone();
+            }
+            match self.journal().run(run).ok().and_then(|run| run.parent) {
+                Some(parent) => run = parent,
+                None => return run.to_string(),
+            }
+        }
     }
 
     /// Opens a session that is the run's to look after, also when the run stops meanwhile.
@@ -185,6 +211,9 @@ impl Host {
     /// What becomes of the sessions that a run has opened: those of one that failed or was
     /// cancelled are closed, those of one that completed stay, for whoever called it to look after.
     pub(super) async fn release_sessions(&self, run: RunId, status: Status) {
+        if status != Status::Running {
+            self.inner.opened.circles().remove(&run);
+        }
         match status {
             Status::Running => {}
             Status::Completed => {

@@ -19,6 +19,11 @@ pub enum Error {
     /// No session is open at all.
     #[error("no terminal session is open; open one with `open_terminal`")]
     NoneOpen,
+    /// Every session that is open is somebody else's.
+    #[error(
+        "no terminal session was opened from here; open one with `open_terminal`, or give the `session_id` of another"
+    )]
+    NoneOwn,
     /// The program does not exist.
     #[error("no program `{program}` was found; give a name on the search path or a path")]
     NoProgram {

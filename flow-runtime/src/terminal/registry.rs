@@ -20,6 +20,8 @@ pub use super::session::Place;
 #[derive(Clone)]
 pub struct Terminals {
     inner: Arc<Inner>,
+    /// Whose sessions are meant where none is named; everybody's when `None`.
+    circle: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -60,7 +62,18 @@ impl Terminals {
         };
         Ok(Terminals {
             inner: Arc::new(inner),
+            circle: None,
         })
+    }
+
+    /// The same registry for those who share a default: without a name they mean the session that
+    /// was opened last among them, and never that of others. By name they reach every session.
+    #[must_use]
+    pub fn of(&self, circle: &str) -> Terminals {
+        Terminals {
+            inner: Arc::clone(&self.inner),
+            circle: Some(Arc::from(circle)),
+        }
     }
 
     /// Its settings.
@@ -141,7 +154,12 @@ impl Terminals {
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let sessions = lock(&self.inner.sessions);
         let Some(id) = id else {
-            return sessions.last().cloned().ok_or(Error::NoneOpen);
+            let mut own = sessions.iter().rev();
+            let own = own.find(|session| self.circle.is_none() || session.circle == self.circle);
+            return own.cloned().ok_or(match sessions.is_empty() {
+                true => Error::NoneOpen,
+                false => Error::NoneOwn,
+            });
         };
         sessions
             .iter()
@@ -195,6 +213,7 @@ impl Terminals {
         let random = random();
         let opening = Opening {
             id: format!("t-{}", &random[..8]),
+            circle: self.circle.clone(),
             nonce: random[8..].to_owned(),
             program,
             directory,

@@ -10,7 +10,7 @@ mod run;
 mod typing;
 mod watching;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ const QUIET: Duration = Duration::from_millis(100);
 /// A terminal session.
 pub(super) struct Session {
     pub(super) id: String,
+    /// Whose default it may be.
+    pub(super) circle: Option<Arc<str>>,
     pub(super) program: Program,
     pub(super) created_at: u64,
     /// The program's process, which leads its session.

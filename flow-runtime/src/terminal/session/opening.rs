@@ -23,6 +23,7 @@ use crate::terminal::{lock, now, process};
 /// Everything a session needs to be opened.
 pub(in crate::terminal) struct Opening {
     pub(in crate::terminal) id: String,
+    pub(in crate::terminal) circle: Option<Arc<str>>,
     pub(in crate::terminal) nonce: String,
     pub(in crate::terminal) program: Program,
     pub(in crate::terminal) directory: std::path::PathBuf,
@@ -37,6 +38,7 @@ impl Session {
     ) -> Result<Arc<Session>, Error> {
         let Opening {
             id,
+            circle,
             nonce,
             program,
             directory,
@@ -113,6 +115,7 @@ impl Session {
         };
         let session = Arc::new(Session {
             id,
+            circle,
             program,
             created_at: now(),
             pid,
