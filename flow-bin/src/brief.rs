@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use flow_runtime::briefs::{Brief, BriefError, Briefs, Found, Kind};
+use flow_runtime::library::Location;
 use serde_json::{Value, json};
 
 use crate::cli::{BriefArguments, ListFormat};
@@ -83,9 +84,15 @@ fn listing(briefs: &Briefs, arguments: &BriefArguments, output: &mut Output) -> 
         ListFormat::Yaml => list::yaml(&as_json(briefs.kind(), &read)),
         ListFormat::Table if read.is_empty() => String::new(),
         ListFormat::Table => {
-            let heads = ["NAME", "SOURCE", "DESCRIPTION"];
-            let mut rows = vec![Vec::from(heads.map(|head| Cell::new(head, plain)))];
-            rows.extend(read.iter().map(|(found, brief)| row(found, brief)));
+            let heads: &[&str] = match arguments.verbose {
+                true => &["NAME", "SOURCE", "ARGUMENTS", "FILE", "DESCRIPTION"],
+                false => &["NAME", "SOURCE", "DESCRIPTION"],
+            };
+            let heads = heads.iter().map(|head| Cell::new(head, plain)).collect();
+            let rows = read
+                .iter()
+                .map(|(found, brief)| row(found, brief, arguments.verbose));
+            let rows: Vec<Vec<Cell>> = [heads].into_iter().chain(rows).collect();
             table(&rows, output.paint, output.width())
         }
     };
@@ -102,17 +109,37 @@ fn listing(briefs: &Briefs, arguments: &BriefArguments, output: &mut Output) -> 
     Ok(Exit::Done)
 }
 
-fn row(found: &Found, brief: &Result<Brief, BriefError>) -> Vec<Cell> {
+fn row(found: &Found, brief: &Result<Brief, BriefError>, verbose: bool) -> Vec<Cell> {
     let told = match brief {
         Ok(brief) => brief.description.clone().unwrap_or_default(),
         Err(error) => error.to_string(),
     };
     let first = told.lines().next().unwrap_or_default();
-    vec![
+    let mut cells = vec![
         Cell::new(&found.name, plain),
         Cell::new(found.place.word(), plain),
-        Cell::new(first, plain),
-    ]
+    ];
+    if verbose {
+        let fields = brief.as_ref().ok().and_then(Brief::arguments);
+        let names = fields
+            .unwrap_or_default()
+            .iter()
+            .map(|field| match field.required {
+                true => field.name.to_string(),
+                false => format!("[{}]", field.name),
+            });
+        cells.push(Cell::new(&names.collect::<Vec<_>>().join(" "), plain));
+        cells.push(Cell::new(&file(found).unwrap_or_default(), plain));
+    }
+    cells.push(Cell::new(first, plain));
+    cells
+}
+
+fn file(found: &Found) -> Option<String> {
+    match &found.location {
+        Location::File(path) => Some(target::shown(path).display().to_string()),
+        Location::Text(_) => None,
+    }
 }
 
 fn as_json(kind: Kind, read: &[(Found, Result<Brief, BriefError>)]) -> Value {
@@ -121,17 +148,11 @@ fn as_json(kind: Kind, read: &[(Found, Result<Brief, BriefError>)]) -> Value {
         .map(|(found, brief)| {
             let known = brief.as_ref().ok();
             let fields = known.and_then(Brief::arguments).unwrap_or_default();
-            let file = match &found.location {
-                flow_runtime::library::Location::File(path) => {
-                    Some(target::shown(path).display().to_string())
-                }
-                flow_runtime::library::Location::Text(_) => None,
-            };
             json!({
                 "name": found.name,
                 "description": known.and_then(|brief| brief.description.as_deref()),
                 "source": found.place.word(),
-                "file": file,
+                "file": file(found),
                 "parameters": fields.iter().map(list::parameter).collect::<Vec<_>>(),
                 "error": brief.as_ref().err().map(ToString::to_string),
             })

@@ -333,6 +333,10 @@ pub(crate) struct BriefArguments {
     /// How the list is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ListFormat,
+
+    /// Lists their arguments and files as well
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// What `flow init` is asked.

@@ -60,7 +60,9 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
                 heading(""),
             ]];
             rows.extend(runs.iter().map(|run| {
+                let wakes = run.wake_at.map(|at| format!("until {}", time::iso(at)));
                 let note = run.error.as_deref().or(run.pending.as_deref());
+                let note = note.or(wakes.as_deref());
                 vec![
                     Cell::new(&run.id.to_string(), Paint::bold),
                     Cell::new(&run.workflow, plain),
@@ -95,9 +97,14 @@ fn tell_outside(output: &mut Output) -> Result<()> {
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
 fn alive(journal: &Journal, run: &mut RunRecord) {
-    if run.status == Status::Running && !journal.is_held(run.id) {
-        run.status = Status::Waiting;
-        run.pending = Some("interrupted; `flow resume` goes on".to_owned());
+    let (status, reason) = match run.status {
+        Status::Running => (Status::Waiting, "interrupted"),
+        Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
+        Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return,
+    };
+    if !journal.is_held(run.id) {
+        run.status = status;
+        run.pending = Some(format!("{reason}; `flow resume` goes on"));
     }
 }
 
@@ -120,6 +127,7 @@ fn record(run: &RunRecord) -> Value {
         "updated_at": time::iso(run.updated_at),
         "parent": run.parent.map(|parent| parent.to_string()),
         "pending": run.pending,
+        "wake_at": run.wake_at.map(time::iso),
         "error": run.error,
     })
 }
@@ -198,6 +206,9 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
             plain,
         ),
     ];
+    if let Some(at) = known.wake_at {
+        rows.push(field("wakes", &time::iso(at), plain));
+    }
     if let Some(error) = error {
         rows.push(field("error", &error.message, Paint::red));
     }

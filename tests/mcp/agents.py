@@ -137,6 +137,10 @@ async def the_agent_gets_its_steps_evaluated_and_the_server_does_the_rest(place)
         again = await call(client, "get_next_step", {"workflow_id": run})
         assert again["step"] == step
         result = {"stdout": "x.rs\ny.rs\n", "stderr": "", "exit_code": 0}
+        for bad, field in (({"exit_code": "1"}, "exit_code"), ({"exit_code": True}, "exit_code"), ({"exit_code": None}, "exit_code"),
+                           ({"stdout": 5}, "stdout")):
+            reason = await refused(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": bad})
+            assert f"`result.{field}` must be" in reason, reason
         turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "diff", "result": result})
         expect(turn["step"], id="check", type="mcp_call")
         expect(turn["step"]["definition"], tool="check", parameters={"files": ["x.rs", "y.rs"], "n": 2})
@@ -625,3 +629,25 @@ async def sub_agents_are_told_how_their_own_task_ended(place):
 
     async with place.connect() as client:
         await case(client)
+
+
+async def an_agent_that_gets_a_whole_item_gets_no_other(place):
+    place.workflow("whole", """\
+name: whole
+inputs: {files: {type: array, required: true}}
+tasks:
+  one: {inputs: {file: {type: string, required: true}}, steps: [{type: return, value: 1}]}
+steps:
+  - {id: f, type: foreach, items: "{{ inputs.files }}", task: one, agent: "@expert"}
+  - {id: g, type: foreach, items: "{{ inputs.files }}", task: one, agent: "@expert", prompt: "Read {{ item }} of {{ inputs.files | length }}"}
+""")
+    async with place.connect() as client:
+        turn = await call(client, "start_workflow", {"workflow": "whole", "inputs": {"files": ["a.rs", "b.rs"]}})
+        run = turn["workflow_id"]
+        for fan, replaced in (("f", {"{{ item }}": "b.rs"}), ("g", {"{{ item }}": "b.rs", "{{ inputs.files | length }}": 2})):
+            turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": f"{fan}.1"})
+            expect(turn["step"], variable_replacements=replaced)
+            assert "a.rs" not in str(turn), turn
+            for item in (0, 1):
+                turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": f"{fan}.{item}"})
+                await call(client, "submit_step_result", {"workflow_id": run, "step_id": turn["step"]["id"], "result": "done"})

@@ -211,3 +211,46 @@ async def a_form_is_taken_back_when_somebody_else_has_answered(place):
         await call(client, "submit_step_result", {"workflow_id": run, "step_id": "ask", "result": "Bob"})
         expect(await ran, status="completed", output={"who": "Bob"})
         await taken_back.wait()
+
+
+JUDGED = """\
+name: fruit
+initial_state: look
+states:
+  look:
+    action: {type: shell, command: echo a round red thing}
+    transitions:
+      - {condition: {description: it is a fruit}, next_state: eat}
+      - {condition: {description: it is a stone}, next_state: throw}
+  eat: {action: {type: shell, command: "true"}}
+  throw: {action: {type: prompt, kind: choice, message: How far?, options: [near, far]}}
+"""
+
+
+async def a_person_who_judges_is_told_what_and_must_choose(place):
+    place.workflow("fruit", JUDGED)
+    asked, answers = [], []
+
+    async def elicit(_, params):
+        asked.append(params.message)
+        return accept(**answers.pop(0))
+
+    async def case(client):
+        asked.clear()
+        answers[:] = [{}, {"choice": "eat"}]
+        ran = await call(client, "run_workflow", {"workflow_name": "fruit"})
+        expect(ran, status="completed", final_state="eat")
+        for part in ("`fruit`", "`look`", "a round red thing"):
+            assert part in asked[0], asked
+        assert len(asked) == 2 and "choose" in asked[1], asked
+        # What a form says is for people.
+        asked.clear()
+        answers[:] = [{"choice": "throw"}, {"selected": "away"}, {"selected": "far"}]
+        ran = await call(client, "run_workflow", {"workflow_name": "fruit"})
+        expect(ran, status="completed", final_state="throw")
+        assert "choose one of near, far" in asked[2] and "{" not in asked[2], asked
+        # None of them is a choice too.
+        answers[:] = [{"choice": "-"}]
+        expect(await call(client, "run_workflow", {"workflow_name": "fruit"}), status="failed")
+
+    await place.every_way(case, elicitation_callback=elicit)

@@ -165,12 +165,14 @@ async def what_is_not_mcp_is_answered_and_survived(place):
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": 7}}},
         "this is not json",
         {"jsonrpc": "2.0", "id": 4, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "bogus"}},
+        {"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": 7}},
     ]
     deep = 1
     for _ in range(150):
         deep = [deep]
     arguments = {"transform": "1", "input": deep}
-    lines.append({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "test_transformation", "arguments": arguments}})
+    lines.append({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "test_transformation", "arguments": arguments}})
     answers = {}
     for line in lines:
         text = line if isinstance(line, str) else json.dumps(line)
@@ -182,7 +184,9 @@ async def what_is_not_mcp_is_answered_and_survived(place):
     assert answers[3]["result"]["isError"] and "`flow_name`" in answers[3]["result"]["content"][0]["text"]
     assert answers[None]["error"]["code"] == -32700
     assert answers[4]["result"] == {}
-    assert answers[5]["error"]["code"] == -32700
+    assert answers[5]["error"]["code"] == -32602 and "`warning`" in answers[5]["error"]["message"], answers[5]
+    assert answers[6]["error"]["code"] == -32602, answers[6]
+    assert answers[7]["error"]["code"] == -32700
     process.stdin.close()
     assert await process.wait() == 0
 

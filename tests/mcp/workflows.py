@@ -541,9 +541,19 @@ async def log_messages_tell_who_gave_no_token(place):
         await call(client, "flow", {"flow_name": "hello"})
         assert heard == []
     async with place.connect("stdio", "legacy", logging_callback=log) as client:
-        await client.set_logging_level("error")
-        await call(client, "flow", {"flow_name": "hello"})
-        assert heard == []
+        place.workflow("bad", "name: bad\nsteps: [{id: a, type: shell, command: 'false'}]\n")
+        for level in ("notice", "warning", "error"):
+            heard.clear()
+            await client.set_logging_level(level)
+            await call(client, "flow", {"flow_name": "hello"})
+            assert heard == [], (level, heard)
+            # What a failure says is an error.
+            await call(client, "flow", {"flow_name": "bad"})
+            assert heard == ["Workflow failed: bad"], (level, heard)
+        heard.clear()
+        await client.set_logging_level("critical")
+        await call(client, "flow", {"flow_name": "bad"})
+        assert heard == [], heard
 
 
 async def clients_hear_of_workflows_that_come_and_go(place):
@@ -671,7 +681,7 @@ Review {{ branch }} to depth {{ depth + 1 }}.
 
 
 async def a_long_log_is_read_in_pages(place):
-    count = 250
+    count = 500
     place.workflow("long", f"""\
 name: long
 limits: {{max_steps: 1000}}
@@ -688,13 +698,22 @@ steps:
     async def case(client):
         ran = await call(client, "run_workflow", {"workflow_name": "long", "max_states": 1000})
         expect(ran, success=True)
-        log, cursor, pages = ran["execution_log"], ran["next_log_cursor"], 1
-        assert cursor is not None
+        # The last of it comes first, then all that was before.
+        log, cursor, pages = [], ran["next_log_cursor"], 1
+        assert cursor is not None and ran["execution_log"][-1]["state"] == "again"
         while cursor is not None:
             page = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "log_cursor": cursor})
             assert page["execution_log"], page
             log, cursor, pages = log + page["execution_log"], page["next_log_cursor"], pages + 1
-        assert pages > 3, pages
+        assert pages > 2, pages
+        log += ran["execution_log"]
+        # The same from its start.
+        whole, cursor = [], ""
+        while cursor is not None:
+            since = {"log_cursor": cursor} if cursor else {}
+            page = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], **since})
+            whole, cursor = whole + page["execution_log"], page["next_log_cursor"]
+        assert whole == log
         assert [entry["state"] for entry in log if entry["state"] == "count"] == ["count"] * count, len(log)
         times = [entry["timestamp"] for entry in log if entry["state"] == "count"]
         assert times == sorted(times)
@@ -763,3 +782,199 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
             raise AssertionError("it is not offered")
         except Exception as error:
             assert "run_workflow" in str(error), error
+
+
+async def as_many_states_are_executed_as_the_definition_or_the_call_allows(place):
+    def counting(name, limits):
+        place.workflow(name, f"""\
+name: {name}
+{limits}
+state: {{n: 0}}
+initial_state: again
+states:
+  again:
+    action: {{type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+    transitions: [{{condition: always, next_state: again}}]
+""")
+
+    counting("more", "limits: {max_steps: 150}")
+    counting("less", "limits: {max_steps: 10}")
+    counting("plain", "")
+    place.workflow("steps", """\
+name: steps
+state: {n: 0}
+outputs: {n: "{{ state.n }}"}
+steps:
+  - {id: again, type: while, condition: "{{ state.n < 300 }}", max_iterations: 1000, body: [{type: set_state, updates: {n: "{{ state.n + 1 }}"}}]}
+""")
+    async with place.connect() as client:
+        for name, executed in (("more", 150), ("less", 10), ("plain", 100)):
+            ran = await call(client, "run_workflow", {"workflow_name": name})
+            expect(ran, status="failed", states_executed=executed)
+            assert "`limits.max_steps`" in ran["error"] and "`max_states`" in ran["error"], ran["error"]
+        expect(await call(client, "run_workflow", {"workflow_name": "steps"}), status="completed", output={"n": 300})
+        # Given, it counts for the run, whatever the definition says.
+        for name in ("more", "less", "plain", "steps"):
+            ran = await call(client, "run_workflow", {"workflow_name": name, "max_states": 20})
+            expect(ran, status="failed", states_executed=20)
+            assert "`max_states`" in ran["error"] and "limits" not in ran["error"], ran["error"]
+
+
+async def the_recursion_depth_is_that_of_the_deepest_call(place):
+    place.workflow("down", """\
+name: down
+inputs: {n: {type: integer, required: true}}
+steps:
+  - {id: more, type: condition, if: "{{ inputs.n > 0 }}", then: [{id: sub, type: call, workflow: down, inputs: {n: "{{ inputs.n - 1 }}"}}]}
+""")
+    async with place.connect() as client:
+        for n in (0, 1, 4):
+            ran = await call(client, "run_workflow", {"workflow_name": "down", "inputs": {"n": n}})
+            expect(ran, status="completed", recursion_depth=n)
+
+
+async def the_log_says_what_failed_and_what_happened_last(place):
+    place.workflow("endless", """\
+name: endless
+initial_state: a
+states:
+  a: {action: {type: shell, command: echo one}, transitions: [{condition: success, next_state: b}]}
+  b: {action: {type: shell, command: echo two}, transitions: [{condition: success, next_state: a}]}
+""")
+    place.workflow("final", """\
+name: final
+initial_state: last
+states:
+  last: {action: {type: shell, command: "echo broken >&2; exit 3"}}
+""")
+    place.workflow("missed", """\
+name: missed
+initial_state: a
+states:
+  a: {action: {type: shell, command: exit 3}, transitions: [{condition: success, next_state: b}]}
+  b: {action: {type: shell, command: echo two}}
+""")
+    place.workflow("went", """\
+name: went
+initial_state: a
+states:
+  a: {action: {type: shell, command: echo fine}, transitions: [{condition: failure, next_state: b}]}
+  b: {action: {type: shell, command: echo two}}
+""")
+    place.workflow("judged", """\
+name: judged
+initial_state: a
+states:
+  a:
+    action: {type: shell, command: echo fine}
+    transitions: [{condition: {description: it is fine}, next_state: b}, {condition: {description: it is not}, next_state: a}]
+  b: {action: {type: shell, command: echo two}}
+""")
+    async with place.connect() as client:
+        async def ran(name):
+            return await call(client, "run_workflow", {"workflow_name": name})
+
+        # As many entries as states, and the error.
+        log = (await ran("endless"))["execution_log"]
+        assert [entry.get("state") for entry in log] == ["a", "b"] * 50 + [None], len(log)
+        expect(log[-1], phase="error")
+        for name in ("final", "missed"):
+            log = (await ran(name))["execution_log"]
+            expect(log[0], tool_success=False)
+            assert "exit code 3" in log[0]["error"], log
+        log = (await ran("went"))["execution_log"]
+        expect(log[0], tool_success=True, error=None)
+        expect(log[0]["transition"], condition_met=False)
+        # A state whose transition is judged has been executed.
+        waits = await ran("judged")
+        expect(waits, status="waiting")
+        log = waits["execution_log"]
+        assert len(log) == 1, log
+        expect(log[0], state="a", tool_success=True, transition=None)
+        assert log[0]["result"]["stdout"] == "fine\n", log
+        run = {"workflow_id": waits["workflow_id"]}
+        assert (await call(client, "get_workflow_status", run))["execution_log"] == log
+        await call(client, "submit_step_result", {**run, "step_id": waits["pending"]["step_id"], "result": {"choice": 0}})
+        log = (await call(client, "get_workflow_status", run))["execution_log"]
+        assert [entry["state"] for entry in log] == ["a", "b"], log
+        expect(log[0]["transition"], to_state="b", condition_met=True)
+
+
+async def a_run_that_sleeps_is_said_to_sleep_everywhere(place):
+    place.workflow("nap", "name: nap\nsteps:\n  - {id: a, type: shell, command: 'true'}\n  - {id: z, type: wait, duration_seconds: 86400}\n")
+    place.workflow("outer", "name: outer\nsteps: [{id: sub, type: call, workflow: nap}]\n")
+
+    async def stands(client, run):
+        status = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+        while status["status"] == "running":
+            status = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 0})
+        return status
+
+    runs = {}
+    async with place.connect() as client:
+        started = {
+            "nap": await call(client, "flow", {"flow_name": "nap", "wait_seconds": 0}),
+            "outer": await call(client, "run_workflow", {"workflow_name": "outer", "wait_seconds": 0}),
+            "agent": await call(client, "start_workflow", {"workflow": "nap", "wait_seconds": 0}),
+        }
+        run = started["agent"]["workflow_id"]
+        turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "a"})
+        expect(turn, status="sleeping")
+        for name, ran in started.items():
+            status = await stands(client, ran["workflow_id"])
+            expect(status, status="sleeping", alive=True)
+            assert status["wake_at"], status
+            runs[name] = (ran["workflow_id"], status["wake_at"])
+        listed = json.loads(await place.flow("runs", "--status", "sleeping", "--format", "json"))["runs"]
+        assert {run["run_id"]: run["wake_at"] for run in listed}.items() >= {runs["nap"], runs["agent"]}, listed
+    # The server is gone, and it is still so.
+    async with place.connect() as client:
+        for name, (run, wake_at) in runs.items():
+            status = await call(client, "get_workflow_status", {"workflow_id": run})
+            expect(status, status="sleeping", wake_at=wake_at, alive=False)
+        shown = json.loads(await place.flow("show", runs["nap"][0], "--format", "json"))
+        expect(shown, status="sleeping", wake_at=runs["nap"][1])
+        turn = await call(client, "get_next_step", {"workflow_id": runs["nap"][0], "wait_seconds": 0})
+        expect(turn, status="sleeping", wake_at=runs["nap"][1])
+
+
+async def faults_of_a_definition_given_as_an_object_are_told_by_path(place):
+    definition = {
+        "name": "typo", "description": "x", "initial_state": "s",
+        "states": {"s": {"action": {"tool": "open_termnal"}, "transitions": [{"condition": "success", "next_state": "t"}]}},
+    }
+    async with place.connect() as client:
+        made = await call(client, "create_workflow", {"workflow_definition": definition})
+        ran = await call(client, "run_workflow", {"workflow_definition": definition})
+        for told in (made["validation_errors"], ran["error"].splitlines()):
+            told = "\n".join(told)
+            assert "`states.s.action.tool`" in told and "`states.s.transitions[0].next_state`" in told, told
+            assert "definition:" not in told, told
+        # A text has lines.
+        ran = await call(client, "run_workflow", {"workflow_definition": "name: typo\nsteps:\n  - {type: shel}\n"})
+        assert ":3:" in ran["error"], ran["error"]
+
+
+async def the_prompt_that_drives_workflows_is_offered_with_the_tools_it_names(place):
+    for arguments, offered in (([], True), (["--toolsets", "agent"], True), (["--toolsets", "workflow"], False),
+                               (["--toolsets", "terminal"], False), (["--read-only"], False)):
+        async with place.connect(arguments=arguments) as client:
+            prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+            assert ("workflow" in prompts) == offered, (arguments, prompts)
+
+
+async def null_is_a_value_to_remember(place):
+    async with place.connect() as client:
+        expect(await call(client, "save_to_memory", {"key": "nothing", "value": None}), success=True)
+        keys = await call(client, "list_memory_keys")
+        assert "nothing" in str(keys), keys
+        assert "`value`" in await refused(client, "save_to_memory", {"key": "nothing"})
+
+
+async def a_cancelled_run_is_said_to_be_cancelled_when_it_is_to_go_on(place):
+    place.workflow("ask", ASK)
+    async with place.connect() as client:
+        ran = await call(client, "run_workflow", {"workflow_name": "ask"})
+        await place.flow("cancel", ran["workflow_id"])
+        reason = await refused(client, "resume_workflow", {"workflow_id": ran["workflow_id"]})
+        assert "was cancelled" in reason, reason

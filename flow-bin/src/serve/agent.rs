@@ -199,6 +199,7 @@ async fn get_workflow_status(
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(turn);
         status.status = standing::told(next.status, status.alive);
+        status.wake_at = next.wake_at;
         status.pending = next.step.and_then(|step| {
             let id = step.id.clone();
             let mut step = serde_json::to_value(step).ok()?.as_object().cloned()?;

@@ -2,7 +2,7 @@
 
 use flow_model::diagnostic::{Severity, Sources};
 use flow_model::graph::Graph;
-use flow_model::source::Source;
+use flow_model::source::{Origin, Source};
 use flow_model::{Compiled, compile};
 use serde_json::Value;
 
@@ -86,6 +86,11 @@ pub(super) fn findings(compiled: &Compiled, severity: Severity) -> Vec<String> {
 fn line(finding: &flow_model::diagnostic::Diagnostic, sources: &Sources) -> String {
     let (start, _) = sources.positions(finding.span);
     let place = match sources.of(finding.span) {
+        // Nobody has seen the lines of what came as an object.
+        Some(source) if source.origin() == Origin::Value => match finding.path.as_str() {
+            "" => "the top".to_owned(),
+            path => format!("`{path}`"),
+        },
         Some(source) => format!("{}:{}:{}", source.name(), start.line, start.column),
         None => format!("{}:{}", start.line, start.column),
     };

@@ -1,7 +1,9 @@
 //! Questions of runs as forms that a client shows to the person in front of it.
 
+use std::borrow::Cow;
+
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{Answer, Asked};
+use flow_runtime::host::{Answer, Asked, judge_message};
 use flow_runtime::run::{Action, Deed};
 use flow_runtime::value::Value as Given;
 use rmcp::model::{
@@ -17,15 +19,21 @@ use crate::run::label;
 /// The choice that no description holds; no state can be called so.
 const NONE: &str = "-";
 
-/// What an action asks of a person; `None` when it asks nobody, or an agent.
-pub(super) fn asked(action: &Action) -> Option<(&str, Asked<'_>)> {
+/// What an action of a workflow asks of a person; `None` when it asks nobody, or an agent.
+pub(super) fn asked<'a>(workflow: &str, action: &'a Action) -> Option<(Cow<'a, str>, Asked<'a>)> {
     match &action.what {
         Deed::Prompt {
             message,
             kind,
             options,
-        } => Some((message, Asked::Prompt(*kind, options))),
-        Deed::Judge { choices, .. } => Some(("Which of these holds?", Asked::Judgement(choices))),
+        } => Some((
+            Cow::Borrowed(message.as_str()),
+            Asked::Prompt(*kind, options),
+        )),
+        Deed::Judge { choices, result } => {
+            let message = judge_message(workflow, &action.node, result);
+            Some((Cow::Owned(message), Asked::Judgement(choices)))
+        }
         Deed::Shell { .. }
         | Deed::Tool { .. }
         | Deed::Environment { .. }
@@ -124,7 +132,8 @@ fn schema(asked: Asked<'_>) -> Value {
     }
 }
 
-/// What the person said. Whoever closes the form has not answered yet.
+/// What the person said. Whoever closes the form has not answered yet; what the form does not allow
+/// is asked for again.
 pub(super) fn answer(asked: Asked<'_>, said: &ElicitResult) -> Answer {
     match said.action {
         ElicitationAction::Decline => return Answer::Declined("declined".to_owned()),
@@ -136,24 +145,40 @@ pub(super) fn answer(asked: Asked<'_>, said: &ElicitResult) -> Answer {
         let content = said.content.as_ref()?;
         content.get(name).map(Given::from)
     };
-    let given = match asked {
+    let (name, value, otherwise) = match asked {
         Asked::Prompt(PromptKind::Info, _) => {
-            return Answer::Given(Given::map([("acknowledged", Given::Bool(true))]));
+            ("acknowledged", Some(Given::Bool(true)), String::new())
         }
-        Asked::Prompt(PromptKind::Confirm, _) => ("confirmed", field("confirmed")),
-        Asked::Prompt(PromptKind::Text, _) => ("input", field("input")),
+        Asked::Prompt(PromptKind::Confirm, _) => {
+            let confirmed = field("confirmed").filter(|it| matches!(it, Given::Bool(_)));
+            ("confirmed", confirmed, "say yes or no".to_owned())
+        }
+        Asked::Prompt(PromptKind::Text, _) => {
+            let input = field("input").filter(|it| matches!(it, Given::Str(_)));
+            ("input", input, "write an answer".to_owned())
+        }
         Asked::Prompt(PromptKind::Choice, options) => {
-            let selected = field("selected").map(|chosen| {
-                let labelled = |option: &&Given| chosen.as_str() == Some(&label(option));
-                options.iter().find(labelled).cloned().unwrap_or(chosen)
+            let selected = field("selected").and_then(|chosen| {
+                let is_it =
+                    |option: &&Given| **option == chosen || chosen.as_str() == Some(&label(option));
+                options.iter().find(is_it).cloned()
             });
-            ("selected", selected)
+            let labels: Vec<String> = options.iter().map(label).collect();
+            let otherwise = format!("choose one of {}", labels.join(", "));
+            ("selected", selected, otherwise)
         }
-        Asked::Judgement(_) => {
-            let choice = field("choice").filter(|it| it.as_str() != Some(NONE));
-            ("choice", choice)
+        Asked::Judgement(choices) => {
+            let choice = field("choice").and_then(|chosen| match chosen.as_str() {
+                Some(NONE) => Some(Given::Null),
+                Some(name) if choices.iter().any(|(_, state)| state == name) => Some(chosen),
+                _ => None,
+            });
+            let otherwise = "choose what holds, or that none of it does".to_owned();
+            ("choice", choice, otherwise)
         }
     };
-    let (name, value) = given;
-    Answer::Given(Given::map([(name, value.unwrap_or(Given::Null))]))
+    match value {
+        Some(value) => Answer::Given(Given::map([(name, value)])),
+        None => Answer::Unfit(otherwise),
+    }
 }

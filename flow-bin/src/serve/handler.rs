@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscriptionFilter,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscriptionFilter,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, SubscriptionContext, SubscriptionSendError,
@@ -23,10 +24,23 @@ use super::catalogue::Changed;
 use super::line::Structure;
 use super::log::Threshold;
 use super::tool::{Call, Refused};
-use super::{Server, complete, prompts, resources};
+use super::{Server, complete, log, prompts, resources};
 
 /// When to use this server; clients show it to the model and cut it at about 4 KB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// Methods that take parameters.
+const METHODS: [&str; 9] = [
+    "completion/complete",
+    "initialize",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "tools/call",
+    "tools/list",
+];
 
 /// One connection of a client.
 pub(crate) struct Connection {
@@ -69,6 +83,26 @@ impl ServerHandler for Connection {
     ) -> Result<(), ErrorData> {
         self.threshold.set(request.level);
         Ok(())
+    }
+
+    /// Requests that could not be read: of a method that there is not, or with other parameters than
+    /// the method has.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(match method.as_str() {
+            "logging/setLevel" => {
+                ErrorData::invalid_params(format!("`level` must be one of {}", log::LEVELS), None)
+            }
+            method if METHODS.contains(&method) => {
+                let message = format!("the parameters of `{method}` are not what it takes");
+                ErrorData::invalid_params(message, None)
+            }
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+        })
     }
 
     /// Clients with a session are told of changes from now on, as long as they are there.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::diagnostic::Severity;
+use flow_model::grammar::{self, Instead, Record, Type};
 use flow_model::graph::{Field, Graph};
 use flow_model::schema;
 use flow_model::tools::{
@@ -55,6 +56,61 @@ async fn get_workflow_schema(
         ),
         json_schema,
     })
+}
+
+/// What a definition is made of, in a few lines: an agent that has only the list of tools can write
+/// a plain one.
+pub(super) fn outline() -> String {
+    let names = |record: &Record| -> String {
+        let keys = record
+            .all_keys()
+            .filter(|key| key.instead == Instead::Canonical);
+        let names: Vec<String> = keys.map(|key| starred(key.name, key.required)).collect();
+        names.join(", ")
+    };
+    let kinds = grammar::STEPS.iter().filter(|step| !step.alias);
+    let kinds: Vec<&str> = kinds.map(|step| step.word).collect();
+    let mut text = format!(
+        "Required is what has a star.\nA definition: {}\nA state: {}\nA transition: {}\n\
+         A condition: {}\nA step: type* (one of {}), and the keys of its type\nTools of states:",
+        names(&grammar::DOCUMENT),
+        names(&grammar::STATE),
+        names(&grammar::TRANSITION),
+        conditions(),
+        kinds.join(", "),
+    );
+    for tool in tools::all() {
+        let parameters: Vec<String> = tool
+            .parameters()
+            .iter()
+            .map(|it| starred(&it.name, it.required))
+            .collect();
+        text.push_str(&format!("\n{}({})", tool.name, parameters.join(", ")));
+    }
+    text
+}
+
+fn starred(name: &str, required: bool) -> String {
+    format!("{name}{}", if required { "*" } else { "" })
+}
+
+/// The words of a condition, then the keys of one that is an object.
+fn conditions() -> String {
+    fn add(kind: &Type, words: &mut Vec<String>) {
+        match kind {
+            Type::Either(kinds) => kinds.iter().for_each(|kind| add(kind, words)),
+            Type::Word(all) => words.extend(all.iter().map(|word| (*word).to_owned())),
+            Type::Record(record) => {
+                words.extend(record.all_keys().map(|key| format!("{{{}: …}}", key.name)));
+            }
+            _ => {}
+        }
+    }
+    let mut words = Vec::new();
+    if let Some(condition) = grammar::TRANSITION.find("condition") {
+        add(condition.ty, &mut words);
+    }
+    words.join(", ")
 }
 
 /// The language in short, with the tools of the registry.

@@ -25,26 +25,51 @@ impl Threshold {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
-    /// Whether a call is told of runs. Clients of the stateless protocol say so with each call.
-    pub(super) fn lets(&self, context: &RequestContext<RoleServer>, is_stateless: bool) -> bool {
+    /// What a call is told of runs. Clients of the stateless protocol say so with each call.
+    pub(super) fn wanted(
+        &self,
+        context: &RequestContext<RoleServer>,
+        is_stateless: bool,
+    ) -> Option<Wanted> {
         let level = match is_stateless {
             true => context.meta.log_level(),
             false => Some(*self.0.lock().unwrap_or_else(PoisonError::into_inner)),
         };
-        matches!(level, Some(LoggingLevel::Debug | LoggingLevel::Info))
+        match level? {
+            LoggingLevel::Debug | LoggingLevel::Info => Some(Wanted::Everything),
+            LoggingLevel::Notice | LoggingLevel::Warning | LoggingLevel::Error => {
+                Some(Wanted::Failures)
+            }
+            LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => None,
+        }
     }
 }
 
-/// Sends a message; false when the client is gone.
+/// The levels that a client can name.
+pub(super) const LEVELS: &str =
+    "`debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert`, `emergency`";
+
+/// What a client wants to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// What happens.
+    Everything,
+    /// That something failed.
+    Failures,
+}
+
+/// Sends a message, if it is wanted; false when the client is gone.
 pub(super) async fn send(
     peer: &Peer<RoleServer>,
+    wanted: Wanted,
     is_bad: bool,
     message: String,
     mut details: Map<String, Value>,
 ) -> bool {
-    let level = match is_bad {
-        true => LoggingLevel::Error,
-        false => LoggingLevel::Info,
+    let level = match (is_bad, wanted) {
+        (true, _) => LoggingLevel::Error,
+        (false, Wanted::Everything) => LoggingLevel::Info,
+        (false, Wanted::Failures) => return true,
     };
     details.insert("message".into(), message.into());
     let mut message = LoggingMessageNotificationParam::new(level, details.into());

@@ -134,7 +134,7 @@ pub(crate) struct Teller {
 /// How a client wants to be told.
 enum Channel {
     Progress(ProgressToken),
-    Log,
+    Log(log::Wanted),
 }
 
 impl Teller {
@@ -142,8 +142,7 @@ impl Teller {
     pub(super) fn new(call: &Call, graph: &Graph) -> Option<Self> {
         let channel = match call.context.meta.get_progress_token() {
             Some(token) => Channel::Progress(token),
-            None if call.wants_log => Channel::Log,
-            None => return None,
+            None => Channel::Log(call.log?),
         };
         let (news, untold) = mpsc::unbounded_channel();
         let peer = call.context.peer.clone();
@@ -222,9 +221,9 @@ async fn send(
                 serde_json::from_value::<NotificationMetaObject>(news.details.into()).ok();
             peer.notify_progress(progress).await.is_ok()
         }
-        Channel::Log => {
+        Channel::Log(wanted) => {
             let is_bad = news.kind == Kind::Failed;
-            log::send(peer, is_bad, news.message, news.details).await
+            log::send(peer, *wanted, is_bad, news.message, news.details).await
         }
     }
 }

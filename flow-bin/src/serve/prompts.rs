@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use flow_model::graph::{Field, Graph, Type};
+use flow_model::tools::{Request, StartWorkflowRequest};
 use flow_runtime::briefs::{Brief, BriefError, Kind};
 use flow_runtime::value::Value as Given;
 use rmcp::ErrorData;
@@ -15,6 +16,11 @@ use crate::list;
 /// The prompt that makes an agent drive a workflow.
 pub(super) const ORCHESTRATOR: &str = "workflow";
 const ORCHESTRATOR_TEXT: &str = include_str!("orchestrator.md");
+
+/// Whether an agent can be made to drive a workflow: with tools that are offered.
+fn is_drivable(server: &Server) -> bool {
+    server.offers.has(StartWorkflowRequest::tool().name)
+}
 
 pub(super) fn list(server: &Server) -> Vec<Prompt> {
     let arguments = vec![
@@ -40,7 +46,8 @@ pub(super) fn list(server: &Server) -> Vec<Prompt> {
             let described = brief.as_ref().and_then(|brief| brief.description.clone());
             Prompt::new(name, described, arguments)
         });
-    [own].into_iter().chain(files).collect()
+    let own = Some(own).filter(|_| is_drivable(server));
+    own.into_iter().chain(files).collect()
 }
 
 fn argument(field: &Field) -> PromptArgument {
@@ -89,6 +96,10 @@ pub(super) fn get(
     let argument = |name: &str| arguments.get(name).and_then(|value| value.as_str());
     if name != ORCHESTRATOR {
         return file(server, name, arguments);
+    }
+    if !is_drivable(server) {
+        let reason = "the prompt `workflow` drives workflows with tools that are not offered here";
+        return Err(ErrorData::invalid_params(reason, None));
     }
     let Some(workflow) = argument("workflow") else {
         let reason = "the prompt `workflow` needs the argument `workflow`";

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoopStatus};
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
-use flow_runtime::run::{Action, Deed};
+use flow_runtime::run::{Action, Deed, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
@@ -14,9 +14,9 @@ use super::tool::Refused;
 use crate::run::pending_json;
 
 /// Entries of a log in one answer.
-const LOG_PAGE: usize = 100;
+const LOG_PAGE: usize = 200;
 /// Characters of a log in one answer, after its first entry: clients put aside what is longer.
-const LOG_SIZE: usize = 20_000;
+const LOG_SIZE: usize = 50_000;
 
 /// The time now, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
@@ -71,6 +71,9 @@ pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus
     let status = match record.status {
         // Whoever drives it waits for an answer as well.
         Status::Running if only_asks(server, report)? => Status::Waiting,
+        Status::Running | Status::Waiting if server.host.sleeps_until(report)?.is_some() => {
+            Status::Sleeping
+        }
         status => status,
     };
     Ok(match (report.status, status) {
@@ -112,6 +115,7 @@ pub(super) fn status(
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
         status: told(loop_status(server, &report)?, alive),
+        wake_at: server.host.sleeps_until(&report)?.map(time::iso),
         alive,
         pending: all_pending.first().cloned(),
         all_pending,
@@ -136,35 +140,95 @@ pub(super) fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1000.0
 }
 
-/// A page of what happened in a run, and where the next one begins.
-pub(super) fn log(
-    server: &Server,
-    run: RunId,
-    cursor: Option<&str>,
-) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
-    let first = match cursor {
-        None => 0,
-        Some(text) => text.parse::<usize>().map_err(|_| {
-            let help = "give `next_log_cursor` of an answer before, or leave it out";
-            Refused(format!("`log_cursor` is no cursor: {help}"))
-        })?,
-    };
-    let page = server.host.execution_log(run, first, LOG_PAGE)?;
+/// A part of a log that has not been told: from one entry on, to another or to the end.
+#[derive(Clone, Copy)]
+struct Untold {
+    first: usize,
+    until: Option<usize>,
+}
+
+impl Untold {
+    fn read(cursor: &str) -> Option<Self> {
+        Some(match cursor.split_once('-') {
+            Some((first, until)) => Untold {
+                first: first.parse().ok()?,
+                until: Some(until.parse().ok()?),
+            },
+            None => Untold {
+                first: cursor.parse().ok()?,
+                until: None,
+            },
+        })
+    }
+
+    fn cursor(self) -> String {
+        match self.until {
+            Some(until) => format!("{}-{until}", self.first),
+            None => self.first.to_string(),
+        }
+    }
+}
+
+/// How many of some entries fit into an answer.
+fn fitting<'a>(entries: impl Iterator<Item = &'a LogEntry>) -> usize {
     let mut size = 0;
     let mut fitting = 0;
-    for entry in &page.entries {
+    for entry in entries {
         size += serde_json::to_string(entry).map_or(0, |text| text.len());
         if fitting > 0 && size > LOG_SIZE {
             break;
         }
         fitting += 1;
     }
+    fitting
+}
+
+/// A page of what happened in a run, and where the next one begins.
+pub(super) fn log(
+    server: &Server,
+    run: RunId,
+    cursor: Option<&str>,
+) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
+    let untold = match cursor {
+        None => Untold {
+            first: 0,
+            until: None,
+        },
+        Some(text) => Untold::read(text).ok_or_else(|| {
+            let help = "give `next_log_cursor` of an answer before, or leave it out";
+            Refused(format!("`log_cursor` is no cursor: {help}"))
+        })?,
+    };
+    let left = untold
+        .until
+        .map_or(usize::MAX, |until| until.saturating_sub(untold.first));
+    let page = server
+        .host
+        .execution_log(run, untold.first, LOG_PAGE.min(left))?;
     let mut entries = page.entries;
-    let is_cut = fitting < entries.len();
-    entries.truncate(fitting);
-    let next = match is_cut {
-        true => Some(first + entries.len()),
+    let fitting = fitting(entries.iter());
+    let next = match fitting < entries.len() {
+        true => Some(untold.first + fitting),
         false => page.next,
     };
-    Ok((entries, next.map(|next| next.to_string())))
+    entries.truncate(fitting);
+    let next = next.filter(|next| untold.until.is_none_or(|until| *next < until));
+    let next = next.map(|first| Untold { first, ..untold }.cursor());
+    Ok((entries, next))
+}
+
+/// What happened last in a run, and where what happened before it begins.
+pub(super) fn latest_log(
+    server: &Server,
+    run: RunId,
+) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
+    let (first, mut entries) = server.host.latest_log(run, LOG_PAGE)?;
+    let older = entries.len() - fitting(entries.iter().rev());
+    entries.drain(..older);
+    let until = first + older;
+    let untold = Untold {
+        first: 0,
+        until: Some(until),
+    };
+    Ok((entries, (until > 0).then(|| untold.cursor())))
 }

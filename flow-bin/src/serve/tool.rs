@@ -1,11 +1,14 @@
 //! Tools as the server offers them: a declaration of the registry with its handler.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use flow_model::suggest::nearest_or_part;
-use flow_model::tools::{self, FlowRequest, InvalidParameters, Request, Tool, Toolset};
+use flow_model::tools::{
+    self, CreateWorkflowRequest, FlowRequest, InvalidParameters, Request, Tool, Toolset,
+};
 use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
@@ -18,7 +21,7 @@ use serde_json::{Map, Value};
 
 use super::Server;
 use super::line::Structure;
-use super::log::Threshold;
+use super::log::{self, Threshold};
 
 /// The name that stands for the list of workflows; a workflow called so is `_list`.
 pub(crate) const LIST: &str = "list";
@@ -83,8 +86,8 @@ pub(crate) struct Call {
     pub(crate) state: Option<String>,
     /// Whether the client is of the time when a server asks by its answer instead of by a request.
     pub(crate) is_stateless: bool,
-    /// Whether the client wants log messages about this call.
-    pub(crate) wants_log: bool,
+    /// Which log messages about this call the client wants.
+    pub(crate) log: Option<log::Wanted>,
     /// How the structure of the answer gets there.
     structure: Structure,
 }
@@ -103,7 +106,7 @@ impl Call {
             answers: request.input_responses.take(),
             state: request.request_state.take(),
             is_stateless,
-            wants_log: threshold.lets(&context, is_stateless),
+            log: threshold.wanted(&context, is_stateless),
             structure,
             context,
         }
@@ -221,6 +224,11 @@ impl Offers {
         listed
     }
 
+    /// Whether a tool of this name is offered.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// Calls a tool; `None` when there is none of this name.
     pub(crate) fn call(
         &self,
@@ -262,7 +270,14 @@ fn listed(tool: &'static Tool) -> rmcp::model::Tool {
         .destructive(tool.destructive)
         .idempotent(tool.idempotent)
         .open_world(!tool.read_only);
-    rmcp::model::Tool::new(tool.name, tool.description, object(tool.input_schema()))
+    let description: Cow<'static, str> = match tool.name {
+        name if name == CreateWorkflowRequest::tool().name => {
+            let outline = super::library::outline();
+            format!("{}\n\n{outline}", tool.description).into()
+        }
+        _ => tool.description.into(),
+    };
+    rmcp::model::Tool::new(tool.name, description, object(tool.input_schema()))
         .with_title(tool.title)
         .with_raw_output_schema(object(tool.output_schema()))
         .with_annotations(annotations)

@@ -111,7 +111,7 @@ async fn run_workflow(
         options: StartOptions {
             variables,
             session: request.session_id,
-            max_steps: Some(u64::from(request.max_states)),
+            max_steps: request.max_states.map(u64::from),
             keep: match request.workflow_definition {
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,
@@ -126,7 +126,7 @@ async fn run_workflow(
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
         Outcome::Stands(report, driven) => (*report, driven),
     };
-    let (log, next) = standing::log(&server, report.run, None)?;
+    let (log, next) = standing::latest_log(&server, report.run)?;
     response.status = status(&server, &report, driven)?;
     response.success = response.status == RunStatus::Completed;
     response.workflow_id = Some(report.run.to_string());
@@ -209,7 +209,7 @@ async fn flow(
     };
     let status = status(&server, &report, driven)?;
     if request.verbose {
-        response.execution_log = Some(standing::log(&server, report.run, None)?.0);
+        response.execution_log = Some(standing::latest_log(&server, report.run)?.0);
     }
     response.success = status == RunStatus::Completed;
     response.status = Some(status);
@@ -326,7 +326,7 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
     let waits = report.status == ReportStatus::Waiting && !driven;
     if waits && wanted.asks && call.is_stateless && call.can_ask() && !put_off(call) {
         let pending = server.host.pending(&report)?;
-        if let Some(ask) = question(run, &pending, None) {
+        if let Some(ask) = question(server, run, &pending, None) {
             return Ok(Outcome::Ask(ask));
         }
     }
@@ -359,6 +359,7 @@ fn put_off(call: &Call) -> bool {
 
 /// Questions of a run for the client to ask; keys are runs and their actions.
 fn question(
+    server: &Server,
     run: RunId,
     pending: &[Pending],
     complaint: Option<(&str, &str)>,
@@ -369,8 +370,9 @@ fn question(
         let complaint = complaint
             .filter(|(about, _)| *about == key)
             .map(|(_, it)| it);
-        let form = elicit::asked(&awaited.action)
-            .and_then(|(message, asked)| elicit::form(message, asked, complaint));
+        let workflow = workflow_of(server, awaited);
+        let form = elicit::asked(&workflow, &awaited.action)
+            .and_then(|(message, asked)| elicit::form(&message, asked, complaint));
         if let Some(form) = form {
             requests.insert(key, InputRequest::Elicitation(ElicitRequest::new(form)));
         }
@@ -382,6 +384,12 @@ fn question(
         Some(requests),
         Some(run.to_string()),
     )))
+}
+
+/// The workflow of the run that asks.
+fn workflow_of(server: &Server, awaited: &Pending) -> String {
+    let record = server.host.journal().run(awaited.run);
+    record.map(|record| record.workflow).unwrap_or_default()
 }
 
 fn key(awaited: &Pending) -> String {
@@ -403,7 +411,7 @@ async fn answered(
             continue;
         };
         let action = &awaited.action;
-        let Some((_, asked)) = elicit::asked(action) else {
+        let Some((_, asked)) = elicit::asked("", action) else {
             continue;
         };
         let said: ElicitResult = serde_json::from_value(said.clone())
@@ -417,12 +425,15 @@ async fn answered(
                 action: action.id,
                 reason,
             },
+            Answer::Unfit(reason) => {
+                return Ok(question(server, run, &pending, Some((about, &reason))));
+            }
             Answer::Later => continue,
         };
         match server.host.record(awaited.run, happening).await {
             Ok(()) => {}
             Err(host::Error::Refused(Refusal::Invalid(reason))) => {
-                return Ok(question(run, &pending, Some((about, &reason))));
+                return Ok(question(server, run, &pending, Some((about, &reason))));
             }
             Err(host::Error::Refused(_)) => {}
             Err(error) => return Err(error.into()),

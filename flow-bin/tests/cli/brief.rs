@@ -79,6 +79,11 @@ fn a_listing_tells_what_can_be_given() {
         table.starts_with("NAME") && table.contains("Reviews a change"),
         "{table}"
     );
+    let verbose = place.run(&["prompt", "list", "--verbose"]).stdout;
+    assert!(
+        verbose.contains("branch [depth]") && verbose.contains(".flow/prompts/review.md"),
+        "{verbose}"
+    );
     let agents = place.run(&["agent", "list", "--format", "json"]).json();
     let names: Vec<&str> = agents["agents"]
         .as_array()

@@ -57,6 +57,8 @@ pub struct GetWorkflowStatusResponse {
     pub workflow_name: String,
     /// How the run stands.
     pub status: LoopStatus,
+    /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
+    pub wake_at: Option<String>,
     /// Whether some process goes on with it now. A run that none goes on with, that is not over and
     /// that waits for nobody, was interrupted or sleeps: `get_next_step` and `resume_workflow` go on
     /// with it.

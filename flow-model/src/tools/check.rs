@@ -44,12 +44,15 @@ pub fn request<R: Request>(params: Value) -> Result<R, InvalidParameters> {
     })
 }
 
-/// The parameters without `null`, and with integers where the tool wants them.
+/// The parameters without `null` where it is no value, and with integers where the tool wants them.
 fn normal(tool: &Tool, params: Value) -> Value {
     let Value::Object(params) = params else {
         return Value::Object(Map::new());
     };
-    let given = params.into_iter().filter(|(_, value)| !value.is_null());
+    let is_given = |name: &str, value: &Value| !value.is_null() || takes_null(tool, name);
+    let given = params
+        .into_iter()
+        .filter(|(name, value)| is_given(name, value));
     let integral = |name: &str, value: Value| {
         let integer = tool
             .parameter(name)
@@ -66,6 +69,12 @@ fn normal(tool: &Tool, params: Value) -> Value {
             (name, value)
         })
         .collect()
+}
+
+/// Whether `null` is a value of a parameter, and not that it is absent: it takes any JSON.
+fn takes_null(tool: &Tool, name: &str) -> bool {
+    let parameter = tool.parameter(name);
+    parameter.is_some_and(|parameter| parameter.required && parameter.shape.types.is_empty())
 }
 
 /// The faults of parameters that are all known.
@@ -92,7 +101,8 @@ pub fn check(tool: &Tool, params: &Value) -> Vec<ParameterFault> {
 
 /// The faults of parameters of which some are known only at run time.
 ///
-/// What is not known is taken to fit. `null` equals absent. `session_id` is never missing: it is
+/// What is not known is taken to fit. `null` equals absent, except for a required parameter that
+/// takes any JSON. `session_id` is never missing: it is
 /// injected.
 pub fn check_parameters(tool: &Tool, params: &[(&str, Known<'_>)]) -> Vec<ParameterFault> {
     let mut check = Check {
@@ -136,7 +146,8 @@ enum Given<'a> {
 impl<'a> Check<'a> {
     fn given(&self, name: &str) -> Given<'a> {
         match self.params.iter().find(|(given, _)| *given == name) {
-            None | Some((_, Some(Value::Null))) => Given::No,
+            None => Given::No,
+            Some((_, Some(Value::Null))) if !takes_null(self.tool, name) => Given::No,
             Some((_, None)) => Given::Perhaps,
             Some((_, Some(value))) => Given::Yes(value),
         }

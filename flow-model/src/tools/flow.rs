@@ -90,7 +90,7 @@ pub struct FlowResponse {
     /// The state at the end, or so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
-    /// What happened; only with `verbose`.
+    /// What happened, the last of it when all is too long; only with `verbose`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_log: Option<Vec<LogEntry>>,
     /// The step that waits for an answer.

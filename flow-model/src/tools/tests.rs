@@ -283,7 +283,7 @@ fn a_request_reads_with_its_defaults_and_writes_back_equal() {
     let command: RunCommandRequest = round_trip(json!({"command": "true", "timeout": 5}));
     assert_eq!(command.timeout, 5.0);
     let run: RunWorkflowRequest = round_trip(json!({"workflow_name": "deploy"}));
-    assert_eq!((run.max_states, run.execution_timeout), (100, 1800.0));
+    assert_eq!((run.max_states, run.execution_timeout), (None, 1800.0));
     assert!(run.save_on_success && run.inputs.is_empty());
     assert_eq!(run.wait_seconds, 50.0);
     round_trip::<RunWorkflowRequest>(json!({"workflow_definition": {"name": "x"}}));
@@ -298,7 +298,7 @@ fn null_is_absent_and_a_whole_float_is_an_integer() {
         "save_on_success": null,
     }))
     .expect("valid");
-    assert_eq!((run.max_states, run.save_on_success), (7, true));
+    assert_eq!((run.max_states, run.save_on_success), (Some(7), true));
     assert_eq!(
         only_fault("await_output", json!({"pattern": null})).kind,
         FaultKind::Missing

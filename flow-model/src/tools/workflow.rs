@@ -33,10 +33,12 @@ pub struct RunWorkflowRequest {
     /// The workflow's inputs, by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// The most states to execute before the run is stopped as endless.
-    #[serde(default = "hundred_states")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub max_states: u32,
+    /// The most states or steps to execute before the run is stopped as endless, in place of the
+    /// definition's own `limits.max_steps`. Absent: what the definition says; where it says nothing
+    /// 100 states, or 10,000 steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
+    pub max_states: Option<u32>,
     /// The longest the run may take, in seconds. Time spent waiting for a person or an agent does
     /// not count.
     #[serde(default = "half_an_hour")]
@@ -93,10 +95,10 @@ pub struct RunWorkflowResponse {
     /// The environment variables the workflow needs and sets; null when there is no such workflow.
     pub workflow_signature: Option<WorkflowSignature>,
     /// What happened: one entry a state with the transition taken, and one for each check of
-    /// environment variables and each error.
+    /// environment variables and each error. The last of them, when all are too long for an answer.
     pub execution_log: Vec<LogEntry>,
-    /// The `log_cursor` with which `get_workflow_status` goes on with the log; null when this was
-    /// all of it.
+    /// The `log_cursor` with which `get_workflow_status` answers what happened before that, from the
+    /// start; null when this was all of it.
     pub next_log_cursor: Option<String>,
     /// All variables at the end, by name.
     pub final_variables: Map<String, Value>,
@@ -274,10 +276,6 @@ pub enum ContractSide {
 
 pub(super) fn object_or_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["object", "string"]})
-}
-
-fn hundred_states() -> u32 {
-    100
 }
 
 fn half_an_hour() -> f64 {

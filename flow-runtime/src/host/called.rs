@@ -43,6 +43,43 @@ impl Host {
         Ok(self.journal().list(&called, usize::MAX >> 1)?.runs)
     }
 
+    /// Until when a run waits for nothing but a time, itself or in the runs it has called; in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn sleeps_until(&self, report: &Report) -> Result<Option<u64>, Error> {
+        let record = self.journal().run(report.run)?;
+        if record.status == journal::Status::Sleeping {
+            return Ok(record.wake_at);
+        }
+        let mut earliest: Option<u64> = None;
+        for awaited in &report.pending {
+            let Deed::Call { .. } = &awaited.action.what else {
+                return Ok(None);
+            };
+            let called = deed::called(report.run, &awaited.action);
+            if self.journal().run(called).is_err() {
+                return Ok(None);
+            }
+            let Some(until) = self.sleeps_until(&self.report(called)?)? else {
+                return Ok(None);
+            };
+            earliest = Some(earliest.map_or(until, |it| it.min(until)));
+        }
+        Ok(earliest)
+    }
+
+    /// How many levels of calls lie below a run.
+    pub(super) fn levels_below(&self, run: RunId) -> Result<u32, Error> {
+        let mut levels = 0;
+        for child in self.called(run)? {
+            levels = levels.max(1 + self.levels_below(child.id)?);
+        }
+        Ok(levels)
+    }
+
     /// Cancels what a run has called and no longer waits for: the call had no more time, or the
     /// run failed beside it.
     pub(super) async fn end_forgotten(&self, id: RunId, run: &Run) -> Result<(), Error> {

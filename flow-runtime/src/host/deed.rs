@@ -8,10 +8,11 @@ use super::local::{Error, Host, ReportStatus, StartOptions, now};
 use super::secrets::{Prepared, foreign};
 use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
-use super::{Answer, Asked, Question, ToolCall};
+use super::{Answer, Asked, Question, ToolCall, judge_message};
 use crate::expression;
 use crate::journal::{self, Hash, RunId};
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Refusal};
+use crate::secret;
 use crate::value::Value;
 
 impl Host {
@@ -137,14 +138,13 @@ impl Host {
                 self.ask(run, action, message, Asked::Prompt(*kind, options))
                     .await
             }
-            Deed::Judge { choices, .. } => {
-                self.ask(
-                    run,
-                    action,
-                    "Which of these holds?",
-                    Asked::Judgement(choices),
-                )
-                .await
+            Deed::Judge { choices, result } => {
+                let record = self.journal().run(run);
+                let workflow = record.map(|record| record.workflow).unwrap_or_default();
+                let shown = secret::mask_value(result);
+                let message = judge_message(&workflow, &action.node, &shown);
+                self.ask(run, action, &message, Asked::Judgement(choices))
+                    .await
             }
             Deed::Delegate {
                 instructions,
@@ -204,6 +204,10 @@ impl Host {
             let answer = self.inner.options.people.ask(question).await;
             let happening = match answer {
                 Answer::Later => return None,
+                Answer::Unfit(reason) => {
+                    complaint = Some(reason);
+                    continue;
+                }
                 Answer::Declined(reason) => {
                     return Some(Happening::Declined {
                         action: action.id,

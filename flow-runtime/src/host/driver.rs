@@ -16,8 +16,8 @@ use super::sessions;
 use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place, Program,
-    Run, Status,
+    Action, ActionId, Data, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place,
+    Program, Run, Status,
 };
 use crate::secret;
 use crate::value::Value;
@@ -64,6 +64,8 @@ enum Listed {
     Running(u64),
     /// It waits.
     Waiting,
+    /// It sleeps until this time.
+    Sleeping(u64),
     /// It is over.
     Over,
     /// Something else, or what somebody else wrote.
@@ -227,6 +229,7 @@ impl Driver {
                 self.note_standing().await?;
                 return Ok(self.report(None));
             }
+            self.note_sleep().await?;
             if !self.is_going() {
                 // Everything under way waits for somebody.
                 self.note_standing().await?;
@@ -447,9 +450,11 @@ impl Driver {
         match self.listed {
             _ if waits => Some(Listed::Waiting),
             Listed::Running(since) if at < since.saturating_add(LISTED_EVERY) => None,
-            Listed::Running(_) | Listed::Waiting | Listed::Over | Listed::Otherwise => {
-                Some(Listed::Running(at))
-            }
+            Listed::Running(_)
+            | Listed::Waiting
+            | Listed::Sleeping(_)
+            | Listed::Over
+            | Listed::Otherwise => Some(Listed::Running(at)),
         }
     }
 
@@ -462,10 +467,12 @@ impl Driver {
         match data.status {
             Status::Running if waits => update
                 .status(journal::Status::Waiting)
+                .wake_at(None)
                 .pending(Some(self.pending_names()))
                 .error(None),
             Status::Running => update
                 .status(journal::Status::Running)
+                .wake_at(None)
                 .pending(None)
                 .error(None),
             Status::Completed => update
@@ -515,7 +522,7 @@ impl Driver {
     /// Whether the list of runs does not say yet that the run waits, or is over.
     pub(super) fn is_unnoticed(&self) -> bool {
         match self.run.status() {
-            Status::Running => !matches!(self.listed, Listed::Waiting),
+            Status::Running => !matches!(self.listed, Listed::Waiting | Listed::Sleeping(_)),
             Status::Completed | Status::Failed | Status::Cancelled => {
                 !matches!(self.listed, Listed::Over)
             }
@@ -526,12 +533,31 @@ impl Driver {
     /// over with its first event.
     pub(super) async fn note_standing(&mut self) -> Result<(), Error> {
         let (update, listed) = match self.run.status() {
-            Status::Running => (self.waiting(), Listed::Waiting),
+            Status::Running => match self.run.sleeps() {
+                Some(until) => (self.sleeping(until), Listed::Sleeping(until)),
+                None => (self.waiting(), Listed::Waiting),
+            },
             Status::Completed | Status::Failed | Status::Cancelled if self.is_unnoticed() => {
                 (self.update(self.last_at, false), Listed::Over)
             }
             Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),
         };
+        self.list(update, listed).await
+    }
+
+    /// Tells the list of runs that the run sleeps, if it does.
+    pub(super) async fn note_sleep(&mut self) -> Result<(), Error> {
+        match (self.run.sleeps(), self.listed) {
+            (None, _) => Ok(()),
+            (Some(until), Listed::Sleeping(told)) if told == until => Ok(()),
+            (Some(until), _) => {
+                self.list(self.sleeping(until), Listed::Sleeping(until))
+                    .await
+            }
+        }
+    }
+
+    async fn list(&mut self, update: RunUpdate, listed: Listed) -> Result<(), Error> {
         let append = Append::after(self.id, self.last).update(update);
         match self.host.journal().submit(append).await {
             Ok(_) => {
@@ -543,6 +569,13 @@ impl Driver {
         }
     }
 
+    fn sleeping(&self, until: u64) -> RunUpdate {
+        RunUpdate::at(now())
+            .status(journal::Status::Sleeping)
+            .wake_at(Some(until))
+            .pending(None)
+    }
+
     fn waiting(&self) -> RunUpdate {
         let mut waits_for = self.pending_names();
         for input in self.host.inner.vault.missing(self.id) {
@@ -550,6 +583,7 @@ impl Driver {
         }
         RunUpdate::at(now())
             .status(journal::Status::Waiting)
+            .wake_at(None)
             .pending(Some(waits_for))
     }
 
@@ -645,6 +679,17 @@ impl Driver {
         }
     }
 
+    /// How many levels of calls lie below the run. It knows of its own; the journal of all.
+    fn levels_below(&self, data: &Data) -> u32 {
+        match data.deepest.saturating_sub(data.start.depth) {
+            0 => 0,
+            own => self
+                .host
+                .levels_below(self.id)
+                .map_or(own, |it| it.max(own)),
+        }
+    }
+
     pub(super) fn report(&self, status: Option<ReportStatus>) -> Report {
         let graph = self.run.program().graph();
         let Some(data) = self.run.data() else {
@@ -703,7 +748,7 @@ impl Driver {
             last_node: data.last_node.clone(),
             states_executed: data.steps,
             session: session.map(str::to_owned),
-            recursion_depth: data.deepest.saturating_sub(data.start.depth),
+            recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),

@@ -14,6 +14,7 @@ use super::local::{Error, Host};
 use super::recorded::Recorded;
 use super::secrets::masked_action;
 use crate::journal::RunId;
+use crate::run::frame::Waits;
 use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Onward, Place};
 use crate::run::{Program, Run, Status, time::iso};
 use crate::secret;
@@ -35,7 +36,7 @@ pub struct LogPage {
 
 impl Host {
     /// What happened in a run so far: an entry for each state or step that was left, with its
-    /// transition inside, one for each look at the environment, and one for the error it ended
+    /// transition inside, or whose transition is being judged, one for each look at the environment, and one for the error it ended
     /// with. `limit` entries from `first` on. Secrets are masked.
     ///
     /// A page costs what happened in it when the page before was asked for lately, else everything
@@ -52,6 +53,24 @@ impl Host {
         let page = reader.page(self, run, first, limit)?;
         self.inner.logs.put(run, reader);
         Ok(page)
+    }
+
+    /// The last `limit` entries of what happened, with the number of the first of them. It costs
+    /// everything that happened.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn latest_log(&self, run: RunId, limit: usize) -> Result<(usize, Vec<LogEntry>), Error> {
+        let mut reader = Reader::new(self.program(self.journal().run(run)?.definition)?);
+        while reader.read(self, run)? {
+            reader.log.forget_all_but(limit);
+        }
+        let mut entries: Vec<LogEntry> = reader.log.entries.iter().cloned().collect();
+        entries.extend(reader.judged());
+        let older = entries.len().saturating_sub(limit);
+        entries.drain(..older);
+        Ok((reader.log.from + older, entries))
     }
 }
 
@@ -109,10 +128,45 @@ impl Reader {
         // One more tells whether another page follows.
         while self.log.entries.len() <= limit && self.read(host, run)? {}
         let has_more = self.log.entries.len() > limit;
+        let mut entries: Vec<LogEntry> = self.log.entries.iter().take(limit).cloned().collect();
+        if !has_more && first <= self.log.total {
+            let room = limit - entries.len();
+            entries.extend(self.judged().into_iter().take(room));
+        }
         Ok(LogPage {
-            entries: self.log.entries.iter().take(limit).cloned().collect(),
+            entries,
             next: has_more.then(|| first.saturating_add(limit)),
         })
+    }
+
+    /// Entries of states that were executed and whose transition somebody judges. They are no part
+    /// of what follows: the whole entry comes when the state is left.
+    fn judged(&self) -> Vec<LogEntry> {
+        let frames = self.replayed.data().into_iter().flat_map(|it| &it.frames);
+        let judged = frames.filter_map(|(frame, at)| match &at.step.as_ref()?.waits {
+            Waits::Judgement {
+                action, settled, ..
+            } => {
+                let place = Place {
+                    frame: *frame,
+                    node: action.node.clone(),
+                };
+                let visit = self.log.open.get(&key(&place))?.clone();
+                let outcome = match &settled.error {
+                    Some(error) => Ending::Failure(error.message.clone()),
+                    None => Ending::Success,
+                };
+                Some(entry(
+                    self.log.last_at,
+                    place,
+                    visit,
+                    &outcome,
+                    &Onward::End,
+                ))
+            }
+            _ => None,
+        });
+        judged.collect()
     }
 
     /// Reads some events; whether there may be more.
@@ -125,6 +179,7 @@ impl Reader {
             recorded.pop();
         }
         for recorded in recorded {
+            self.log.last_at = recorded.event.at;
             self.log.event(&recorded.event);
             for effect in recorded.apply(&mut self.replayed, None)? {
                 self.log.effect(recorded.event.at, &effect);
@@ -143,6 +198,8 @@ struct Log {
     from: usize,
     /// How many there were so far.
     total: usize,
+    /// When the last event happened.
+    last_at: u64,
     /// States that were entered and not left.
     open: HashMap<(u32, String), Visit>,
     /// The states that wait for actions.
@@ -152,6 +209,7 @@ struct Log {
 }
 
 /// A state that is being executed.
+#[derive(Clone)]
 struct Visit {
     since: u64,
     action: Option<Action>,
@@ -167,6 +225,7 @@ impl Log {
             entries: VecDeque::new(),
             from: 0,
             total: 0,
+            last_at: 0,
             open: HashMap::new(),
             asked: HashMap::new(),
             looks: HashMap::new(),
@@ -178,6 +237,13 @@ impl Log {
         let past = first.saturating_sub(self.from).min(self.entries.len());
         self.entries.drain(..past);
         self.from = first;
+    }
+
+    /// Forgets all but as many entries as these.
+    fn forget_all_but(&mut self, limit: usize) {
+        let older = self.entries.len().saturating_sub(limit);
+        self.entries.drain(..older);
+        self.from += older;
     }
 
     /// Counts an entry; makes it only when somebody wants it.
@@ -274,54 +340,7 @@ impl Log {
 
     /// A state was left: for another one, for the end, or for nowhere.
     fn left(&mut self, at: u64, place: &Place, visit: Visit, outcome: &Ending, next: &Onward) {
-        let state = place.node.clone();
-        let error = match outcome {
-            Ending::Stopped => Some("it was stopped"),
-            ended => ended.error(),
-        };
-        let error = error.map(|error| secret::mask(error).into_owned());
-        self.push(|| {
-            let (tool, params) = match visit.action {
-                Some(action) => {
-                    let (tool, params) = told(action.what);
-                    (Some(tool), params)
-                }
-                None => (None, Json::Null),
-            };
-            LogEntry::Execution {
-                tool,
-                params,
-                result: visit.result,
-                tool_success: match outcome {
-                    // Its action went well, and no transition took what it gave.
-                    Ending::Success | Ending::Skipped | Ending::Stuck(_) => true,
-                    Ending::Failure(_) | Ending::Timeout | Ending::Stopped => false,
-                },
-                error: match outcome {
-                    Ending::Stuck(_) => None,
-                    Ending::Timeout => visit.error.or_else(|| error.clone()),
-                    _ => error.clone(),
-                },
-                elapsed_time: seconds(at.saturating_sub(visit.since)),
-                transition: match next {
-                    Onward::Node(to) => Some(LoggedTransition {
-                        from_state: state.clone(),
-                        condition_met: true,
-                        message: None,
-                        to_state: Some(to.clone()),
-                    }),
-                    Onward::End => None,
-                    Onward::Nowhere => Some(LoggedTransition {
-                        from_state: state.clone(),
-                        condition_met: false,
-                        message: error,
-                        to_state: None,
-                    }),
-                },
-                timestamp: iso(visit.since),
-                state,
-            }
-        });
+        self.push(|| entry(at, place.clone(), visit, outcome, next));
     }
 
     fn checked(&self, side: ContractSide, found: &Value) -> ContractCheck {
@@ -351,6 +370,56 @@ impl Log {
                 .collect(),
             validation_type: side,
         }
+    }
+}
+
+/// The entry of a state that was executed.
+fn entry(at: u64, place: Place, visit: Visit, outcome: &Ending, next: &Onward) -> LogEntry {
+    let state = place.node;
+    let (tool, params) = match visit.action {
+        Some(action) => {
+            let (tool, params) = told(action.what);
+            (Some(tool), params)
+        }
+        None => (None, Json::Null),
+    };
+    let error = match outcome {
+        Ending::Stopped => Some("it was stopped"),
+        ended => ended.error(),
+    };
+    let error = error.map(|error| secret::mask(error).into_owned());
+    LogEntry::Execution {
+        tool,
+        params,
+        result: visit.result,
+        tool_success: match outcome {
+            // Its action went well, and no transition took what it gave.
+            Ending::Success | Ending::Skipped | Ending::Stuck(_) => true,
+            Ending::Failure(_) | Ending::Timeout | Ending::Stopped => false,
+        },
+        error: match outcome {
+            Ending::Stuck(_) => None,
+            Ending::Timeout => visit.error.or_else(|| error.clone()),
+            _ => error.clone(),
+        },
+        elapsed_time: seconds(at.saturating_sub(visit.since)),
+        transition: match next {
+            Onward::Node(to) => Some(LoggedTransition {
+                from_state: state.clone(),
+                condition_met: true,
+                message: None,
+                to_state: Some(to.clone()),
+            }),
+            Onward::End => None,
+            Onward::Nowhere => Some(LoggedTransition {
+                from_state: state.clone(),
+                condition_met: false,
+                message: error,
+                to_state: None,
+            }),
+        },
+        timestamp: iso(visit.since),
+        state,
     }
 }
 

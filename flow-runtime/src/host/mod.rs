@@ -30,7 +30,7 @@ pub use called::Pending;
 pub use execution_log::LogPage;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
 pub use memory::Memory;
-pub use people::{Answers, BadAnswers, Nobody};
+pub use people::{Answers, BadAnswers, Nobody, judge_message};
 pub use secrets::SecretWanted;
 pub use tools::Toolbox;
 pub use traces::{FieldTime, MOST_TRACES, Trace, Traces};
@@ -133,6 +133,8 @@ pub enum Answer {
     Given(Value),
     /// Nothing, on purpose.
     Declined(String),
+    /// Something that cannot be an answer, for this reason: they are asked again.
+    Unfit(String),
     /// Nothing yet: the run waits.
     Later,
 }

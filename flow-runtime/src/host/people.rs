@@ -22,6 +22,23 @@ impl People for Nobody {
     }
 }
 
+/// Bytes of a result that a person is shown.
+const SHOWN: usize = 2_000;
+
+/// What a person is asked who is to judge the transition of a state.
+#[must_use]
+pub fn judge_message(workflow: &str, state: &str, result: &Value) -> String {
+    let mut shown = match result {
+        Value::Str(text) => text.to_string(),
+        other => format!("{:#}", other.to_json()),
+    };
+    if shown.len() > SHOWN {
+        shown.truncate(shown.floor_char_boundary(SHOWN));
+        shown.push('…');
+    }
+    format!("`{workflow}` has executed `{state}`. Which of these holds for its result?\n{shown}")
+}
+
 /// Somebody has read a message.
 pub(super) fn acknowledged() -> Answer {
     Answer::Given(Value::map([("acknowledged", Value::Bool(true))]))

@@ -275,6 +275,19 @@ impl Run {
         }
     }
 
+    /// Until when the run waits for nothing but a time, in milliseconds since 1970.
+    #[must_use]
+    pub fn sleeps(&self) -> Option<u64> {
+        let data = self.running()?;
+        // Nothing to look for while something is being done.
+        if data.under_way > 0 || !data.ready.is_empty() {
+            return None;
+        }
+        let found = self.handouts(Part::Main);
+        let alone = found.steps.is_empty() && found.under_way.is_empty() && !found.goes_on;
+        found.wakes.filter(|_| alone)
+    }
+
     fn running(&self) -> Option<&Data> {
         self.data().filter(|data| data.status == Status::Running)
     }

@@ -191,18 +191,21 @@ impl<'r> Machine<'r> {
             .and_then(|frame| frame.loops.last())
             .is_some_and(|inner| inner.node == index);
         if !again {
-            let limit = self
-                .data
-                .start
-                .max_steps
-                .unwrap_or(self.graph.limits.max_steps);
+            let allowed = self.data.start.max_steps;
+            let limit = allowed.unwrap_or(self.graph.limits.max_steps);
             if self.data.steps >= limit {
                 let noun = match self.graph.form {
                     Form::States => "states",
                     Form::Steps => "steps",
                 };
+                let raise = match allowed {
+                    Some(_) => "run it with a higher `max_states` (`--max-steps`)",
+                    None => {
+                        "raise `limits.max_steps`, or run it with a higher `max_states` (`--max-steps`)"
+                    }
+                };
                 let message = format!(
-                    "{limit} {noun} have been executed and the run is not over; resume it with a higher `max_steps` if it is meant to go on, or raise `limits.max_steps`"
+                    "{limit} {noun} have been executed and the run is not over; if it is meant to go on, {raise}, or resume it with `flow resume --max-steps`"
                 );
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flow_model::expression::{Piece, pieces};
 use flow_model::graph::{Expression, Kind, Node, Runner, Template};
 
-use super::frame::Frame;
+use super::frame::{Frame, Waits};
 use super::view::View;
 use super::{Action, Data, Run, Tasks};
 use crate::value::Value;
@@ -36,6 +36,8 @@ struct Written {
     whole: Option<String>,
     /// Every `{{ … }}`, as written and as an expression.
     places: Vec<(String, Template)>,
+    /// How many of them are of the telling template.
+    of_first: usize,
 }
 
 impl Origins {
@@ -46,13 +48,18 @@ impl Origins {
         Arc::clone(written.or_insert_with(|| {
             let templates = sources(&node.kind);
             let mut places = Vec::new();
-            for template in &templates {
+            let mut of_first = 0;
+            for (index, template) in templates.iter().enumerate() {
                 interpolations(template, &mut places);
+                if index == 0 {
+                    of_first = places.len();
+                }
             }
             let whole = templates.first().filter(|_| !places.is_empty());
             Arc::new(Written {
                 whole: whole.map(|template| as_written(template)),
                 places,
+                of_first,
             })
         }))
     }
@@ -65,8 +72,38 @@ impl Run {
         let node = self.node(action);
         let frame = self.data().and_then(|data| data.frames.get(&action.frame));
         match (node, frame) {
-            (Some(node), Some(frame)) => self.origin_of(frame, node),
+            (Some(node), Some(frame)) => match handed_item(frame, action) {
+                Some(item) => self.origin_of_item(frame, node, item),
+                None => self.origin_of(frame, node),
+            },
             _ => Origin::default(),
+        }
+    }
+
+    /// Where the values of an item come from that an agent gets whole: it is nobody else's business
+    /// what the other items are.
+    fn origin_of_item(&self, frame: &Frame, node: &Node, item: Value) -> Origin {
+        let Kind::FanOut(fan) = &node.kind else {
+            return Origin::default();
+        };
+        let Some(prompt) = &fan.prompt else {
+            return Origin {
+                written: None,
+                replacements: vec![("{{ item }}".to_owned(), shown(item))],
+            };
+        };
+        let written = self.program().origins.of(node);
+        let locals = [("item".to_owned(), item)];
+        let places = written.places.iter().skip(written.of_first);
+        let replacements: Vec<(String, Value)> = places
+            .filter_map(|(text, place)| {
+                let value = self.value_now(frame, node, place, &locals)?;
+                Some((text.clone(), value))
+            })
+            .collect();
+        Origin {
+            written: (!replacements.is_empty()).then(|| as_written(prompt)),
+            replacements,
         }
     }
 
@@ -126,7 +163,7 @@ impl Run {
         let written = self.program().origins.of(node);
         let places = written.places.iter();
         let replacements = places.filter_map(|(text, place)| {
-            let value = self.value_now(frame, node, place)?;
+            let value = self.value_now(frame, node, place, &[])?;
             Some((text.clone(), value))
         });
         Origin {
@@ -136,7 +173,13 @@ impl Run {
     }
 
     /// What an expression of a step stands for, if that can be said again.
-    fn value_now(&self, frame: &Frame, node: &Node, place: &Template) -> Option<Value> {
+    fn value_now(
+        &self,
+        frame: &Frame,
+        node: &Node,
+        place: &Template,
+        locals: &[(String, Value)],
+    ) -> Option<Value> {
         let data = self.data()?;
         let Template::Expression(Expression { source, .. }) = place else {
             return None;
@@ -149,15 +192,34 @@ impl Run {
         if inputs.any(|field| field.secret && source.contains(field.name.as_ref())) {
             return Some(Value::text("***"));
         }
-        let view = self.view_of(data, frame, node)?;
-        let value = self.program().evaluator.render(place, &view).ok()?;
-        let size = value.size();
-        Some(if size <= SHOWN {
-            value
-        } else {
-            Value::text(format!("({}, {size} bytes)", value.noun()))
-        })
+        let mut view = self.view_of(data, frame, node)?;
+        view.locals = locals;
+        self.program()
+            .evaluator
+            .render(place, &view)
+            .ok()
+            .map(shown)
     }
+}
+
+/// A value, or what it is where it is long.
+fn shown(value: Value) -> Value {
+    let size = value.size();
+    if size <= SHOWN {
+        value
+    } else {
+        Value::text(format!("({}, {size} bytes)", value.noun()))
+    }
+}
+
+/// The item that an action hands to an agent whole.
+fn handed_item(frame: &Frame, action: &Action) -> Option<Value> {
+    let Waits::Children(children) = &frame.step.as_ref()?.waits else {
+        return None;
+    };
+    let mut handed = children.handed.iter();
+    let (index, _) = handed.find(|(_, handed)| handed.id == action.id)?;
+    children.items.as_list()?.get(*index).cloned()
 }
 
 /// Whether a template depends on the item of a loop.

@@ -69,7 +69,8 @@ impl Run {
                     Some(_) | None => Ok(()),
                 }
             }
-            Happening::Resumed(_) => Err(Refusal::NotFailed),
+            // One that has ended otherwise stays so; one that goes on needs nothing.
+            Happening::Resumed(_) => over(data).and(Err(Refusal::NotFailed)),
             Happening::Updated { updates } => {
                 over(data)?;
                 let changes = changes(updates)?;

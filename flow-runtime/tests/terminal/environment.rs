@@ -103,13 +103,28 @@ async fn the_prompt_is_waited_for_until_all_input_is_read() {
             .exported("LATE"),
         Some("yes")
     );
-    terms.send("cat\n").await;
+    terms.send("sleep 100\n").await;
     let place = terms
         .terminals
         .prompt(&session, Duration::from_millis(200))
         .await;
     assert_eq!(place.unwrap(), Place::Elsewhere);
-    terms.keys(&["ctrl-d"]).await;
+    terms.keys(&["ctrl-c"]).await;
+    // Nobody types: that is known long before the limit.
+    for (typed, expected, away) in [
+        ("cat\n", Place::Asking, "ctrl-d"),
+        ("python3 -q\n", Place::Asking, "ctrl-d"),
+        ("bash --norc\n", Place::Asking, "ctrl-d"),
+        ("half a li", Place::Typed, "ctrl-c"),
+    ] {
+        terms.send(typed).await;
+        let limit = Duration::from_secs(300);
+        let place = terms.terminals.prompt(&session, limit).await;
+        assert_eq!(place.unwrap(), expected, "{typed}");
+        terms.keys(&[away]).await;
+        let place = terms.terminals.prompt(&session, limit).await;
+        assert_eq!(place.unwrap(), Place::Prompt, "{typed}");
+    }
     terms.send("exit\n").await;
     let place = terms
         .terminals

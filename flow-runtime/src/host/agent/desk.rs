@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::secrets::masked_failure;
-use super::result::{Meant, meant};
+use super::result::{Meant, Unfit, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::called;
@@ -202,6 +202,9 @@ impl Desk {
         let mut open = true;
         loop {
             let going = self.driver.is_going();
+            if going && self.lock.is_some() {
+                self.driver.note_sleep().await?;
+            }
             if !going {
                 if self.driver.is_unnoticed() && !self.behind {
                     self.driver.note_standing().await?;
@@ -632,7 +635,7 @@ impl Desk {
             Named::Action(_) => return Err(self.not_pending(&name)),
         };
         let task = self.task_of(run.part(&action));
-        let happening = happening(&action, submission);
+        let happening = happening(&action, submission)?;
         self.record(foreign(happening)).await?;
         self.driver.give_up(action.id);
         Ok(Submitted::Taken(task))
@@ -789,10 +792,10 @@ fn task_before(run: &crate::run::Run, name: &str) -> Option<String> {
     task.map(str::to_owned)
 }
 
-fn happening(action: &Action, submission: Submission) -> Happening {
+fn happening(action: &Action, submission: Submission) -> Result<Happening, Unfit> {
     let (id, failure) = (action.id, submission.failure());
-    match submission.outcome {
-        Outcome::Success => match meant(&action.what, submission.result) {
+    Ok(match submission.outcome {
+        Outcome::Success => match meant(&action.what, submission.result)? {
             Meant::Result(result) => Happening::Completed { action: id, result },
             Meant::Failed(reason, result) => Happening::Failed {
                 action: id,
@@ -813,5 +816,5 @@ fn happening(action: &Action, submission: Submission) -> Happening {
             action: id,
             reason: failure.message,
         },
-    }
+    })
 }

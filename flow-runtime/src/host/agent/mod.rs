@@ -21,6 +21,7 @@ use flow_model::graph::Graph;
 use tokio::sync::oneshot;
 
 use desk::{Answer, Called, Desk, Look, Request, Seat, Submitted};
+pub use result::Unfit;
 pub use step::{Step, StepKind, Task, TaskPage};
 
 use super::driver::Driver;
@@ -83,6 +84,9 @@ pub enum AgentError {
         /// How the run ended, if it has.
         over: Option<&'static str>,
     },
+    /// A result cannot be the step's.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// There is no such task.
     #[error("{}", no_task(.task, .open))]
     NoTask {

@@ -18,10 +18,22 @@ pub(super) enum Meant {
     Failed(String, Value),
 }
 
+/// A field of a submitted result that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`result.{field}` must be {wanted}, and this is {found}")]
+pub struct Unfit {
+    /// The field.
+    pub field: &'static str,
+    /// What it must be.
+    pub wanted: &'static str,
+    /// What it is.
+    pub found: &'static str,
+}
+
 /// What a result means as the result of an action; none at all says that the step was done.
-pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Meant {
-    match deed {
-        Deed::Shell { output, .. } => Meant::Result(shell(*output, given)),
+pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
+    Ok(match deed {
+        Deed::Shell { output, .. } => Meant::Result(shell(*output, given)?),
         Deed::Tool { .. } => tool(given.unwrap_or_default()),
         Deed::Prompt { kind, .. } => Meant::Result(match (kind, given) {
             (PromptKind::Info, None) => Value::map([("acknowledged", Value::Bool(true))]),
@@ -39,29 +51,46 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Meant {
         Deed::DelegateItem { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
             Meant::Result(given.unwrap_or_default())
         }
-    }
+    })
 }
 
 /// A command's result. What is not one is its output, parsed or not.
-fn shell(output: OutputFormat, given: Option<Value>) -> Value {
+fn shell(output: OutputFormat, given: Option<Value>) -> Result<Value, Unfit> {
     let stdout = match given {
         None | Some(Value::Null) => String::new(),
         Some(Value::Map(map))
             if map.0.contains_key("stdout") || map.0.contains_key("exit_code") =>
         {
-            let field = |name: &str, otherwise: Value| {
-                let value = map.0.get(name).filter(|value| **value != Value::Null);
-                value.cloned().unwrap_or(otherwise)
+            let text = |field: &'static str| match map.0.get(field) {
+                None | Some(Value::Null) => Ok(Value::text("")),
+                Some(text @ Value::Str(_)) => Ok(text.clone()),
+                Some(other) => Err(Unfit {
+                    field,
+                    wanted: "a string",
+                    found: other.noun(),
+                }),
+            };
+            // A command whose end is not known must not count as one that went well.
+            let exit_code = match map.0.get("exit_code") {
+                None => Value::Int(0),
+                Some(code @ Value::Int(_)) => code.clone(),
+                Some(other) => {
+                    return Err(Unfit {
+                        field: "exit_code",
+                        wanted: "an integer, or left out for 0",
+                        found: other.noun(),
+                    });
+                }
             };
             let mut fields = vec![
-                ("stdout", field("stdout", Value::text(""))),
-                ("stderr", field("stderr", Value::text(""))),
-                ("exit_code", field("exit_code", Value::Int(0))),
+                ("stdout", text("stdout")?),
+                ("stderr", text("stderr")?),
+                ("exit_code", exit_code),
             ];
             if let Some(duration) = map.0.get("duration") {
                 fields.push(("duration", duration.clone()));
             }
-            return Value::map(fields);
+            return Ok(Value::map(fields));
         }
         Some(Value::Str(text)) => text.to_string(),
         Some(Value::List(lines)) if output == OutputFormat::Lines => {
@@ -78,11 +107,11 @@ fn shell(output: OutputFormat, given: Option<Value>) -> Value {
         }
         Some(other) => other.to_string(),
     };
-    Value::map([
+    Ok(Value::map([
         ("stdout", Value::text(stdout)),
         ("stderr", Value::text("")),
         ("exit_code", Value::Int(0)),
-    ])
+    ]))
 }
 
 /// What an MCP tool answered: its structured content, or its text, or as it was given.
@@ -167,8 +196,8 @@ mod tests {
 
     fn stdout(output: OutputFormat, given: serde_json::Value) -> String {
         match meant(&command(output), Some(value(given))) {
-            Meant::Result(result) => plain(result.get("stdout").unwrap_or(&Value::Null)),
-            Meant::Failed(reason, _) => panic!("{reason}"),
+            Ok(Meant::Result(result)) => plain(result.get("stdout").unwrap_or(&Value::Null)),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -186,12 +215,29 @@ mod tests {
                 &command(OutputFormat::Text),
                 Some(value(json!({"stdout": "x", "exit_code": 3})))
             ),
-            Meant::Result(value(json!({"stdout": "x", "stderr": "", "exit_code": 3})))
+            Ok(Meant::Result(value(
+                json!({"stdout": "x", "stderr": "", "exit_code": 3})
+            )))
         );
         assert_eq!(
             meant(&command(OutputFormat::Text), None),
-            Meant::Result(value(json!({"stdout": "", "stderr": "", "exit_code": 0})))
+            Ok(Meant::Result(value(
+                json!({"stdout": "", "stderr": "", "exit_code": 0})
+            )))
         );
+    }
+
+    #[test]
+    fn a_command_whose_end_cannot_be_read_did_not_go_well() {
+        let unfit = |given| meant(&command(OutputFormat::Text), Some(value(given))).err();
+        for code in [json!("1"), json!(true), json!(null), json!(1.5), json!([0])] {
+            let unfit = unfit(json!({"exit_code": code}));
+            assert_eq!(unfit.map(|it| it.field), Some("exit_code"), "{code}");
+        }
+        for field in ["stdout", "stderr"] {
+            let unfit = unfit(json!({field: 5, "exit_code": 0}));
+            assert_eq!(unfit.map(|it| it.field), Some(field));
+        }
     }
 
     #[test]
@@ -202,7 +248,7 @@ mod tests {
             parameters: Value::Null,
         };
         let text = json!([{"type": "text", "text": "{\"hits\": 2}"}]);
-        let meaning = |given| meant(&call, Some(value(given)));
+        let meaning = |given| meant(&call, Some(value(given))).expect("a tool may answer anything");
         assert_eq!(
             meaning(json!({"content": text, "isError": false})),
             Meant::Result(value(json!({"hits": 2})))
@@ -231,16 +277,18 @@ mod tests {
         };
         assert_eq!(
             meant(&task(None), Some(Value::text("fine"))),
-            Meant::Result(value(json!({"response": "fine", "agent_used": "@critic"})))
+            Ok(Meant::Result(value(
+                json!({"response": "fine", "agent_used": "@critic"})
+            )))
         );
         let shape = Some(value(json!({"type": "object"})));
         assert_eq!(
             meant(&task(shape.clone()), Some(value(json!({"questions": []})))),
-            Meant::Result(value(json!({"questions": []})))
+            Ok(Meant::Result(value(json!({"questions": []}))))
         );
         assert_eq!(
             meant(&task(shape), Some(Value::text("{\"questions\": []}"))),
-            Meant::Result(value(json!({"questions": []})))
+            Ok(Meant::Result(value(json!({"questions": []}))))
         );
     }
 }
