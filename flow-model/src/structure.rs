@@ -566,6 +566,15 @@ impl Pass<'_> {
             Type::Null if tree.value == Value::Null => {}
             Type::Bool if matches!(tree.value, Value::Bool(_)) => {}
             Type::True if tree.value == Value::Bool(true) => {}
+            Type::True if tree.value == Value::Bool(false) => {
+                self.lose(tree.span);
+                self.report(
+                    Diagnostic::new(Code::WrongType, self.source.first_line(tree.span))
+                        .message(format!("{} takes only `true`", said()))
+                        .label("this is `false`")
+                        .help("write `true`, or leave it out"),
+                );
+            }
             Type::Template | Type::Condition | Type::Regex if tree.as_str().is_some() => {}
             Type::Condition if matches!(tree.value, Value::Bool(_)) => {}
             Type::Text(pattern, max) if let Some(text) = tree.as_str() => {

@@ -28,7 +28,7 @@ pub(super) struct Heard<R> {
 /// A line that was heard.
 pub(super) enum Message {
     /// A message.
-    Known(RxJsonRpcMessage<RoleServer>),
+    Known(Box<RxJsonRpcMessage<RoleServer>>),
     /// Nothing that has an answer.
     Nothing,
     /// What cannot be read, and the answer to it.
@@ -97,7 +97,7 @@ fn read(line: &[u8]) -> Message {
         return Message::Nothing;
     }
     let error = match serde_json::from_slice(line) {
-        Ok(message) => return Message::Known(message),
+        Ok(message) => return Message::Known(Box::new(message)),
         Err(error) => error,
     };
     // What is not looked at may nest in any depth.

@@ -116,7 +116,7 @@ where
             }
             self.heard.line().await?;
             match self.heard.message() {
-                Message::Known(message) => return Some(message),
+                Message::Known(message) => return Some(*message),
                 Message::Nothing => {}
                 Message::Unreadable(reply) => {
                     self.replies = format!("{reply}\n").into_bytes();

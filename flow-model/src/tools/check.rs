@@ -4,7 +4,7 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::fault::{FaultKind, InvalidParameters, ParameterFault, Segment, noun};
-use super::{Key, Request, Rule, Shape, Tool};
+use super::{Key, Parameter, Request, Rule, Shape, Tool};
 use crate::graph::Type;
 use crate::suggest::{nearest, nearest_or_part};
 
@@ -279,6 +279,9 @@ impl<'a> Check<'a> {
                     }
                 }
             }
+            Value::Object(entries) if !shape.fields.is_empty() => {
+                self.fields(name, path, &shape.fields, entries);
+            }
             Value::Object(entries) => {
                 if let Some(shape) = &shape.values {
                     for (key, entry) in entries {
@@ -289,6 +292,39 @@ impl<'a> Check<'a> {
                 }
             }
             Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+
+    /// The fields of an object that has no others.
+    fn fields(
+        &mut self,
+        name: &str,
+        path: &mut Vec<Segment>,
+        fields: &[Parameter],
+        entries: &Map<String, Value>,
+    ) {
+        let mut meant: Vec<String> = Vec::new();
+        for (key, entry) in entries {
+            path.push(Segment::Key(key.clone()));
+            match fields.iter().find(|field| field.name == *key) {
+                Some(field) => self.fits(name, path, &field.shape, entry),
+                None => {
+                    let names = fields.iter().map(|field| &*field.name);
+                    let suggestion = nearest_or_part(key, names).map(str::to_owned);
+                    meant.extend(suggestion.clone());
+                    self.fault(name, path, FaultKind::Unknown { suggestion });
+                }
+            }
+            path.pop();
+        }
+        for field in fields {
+            // A misspelt field is not missing as well.
+            let is_given = entries.contains_key(&field.name) || meant.contains(&field.name);
+            if field.required && !is_given {
+                path.push(Segment::Key(field.name.clone()));
+                self.fault(name, path, FaultKind::Missing);
+                path.pop();
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Rule, Tool};
+use super::{Parameter, Rule, Tool};
 use crate::graph::Type;
 
 /// A parameter that does not fit its tool.
@@ -122,22 +122,36 @@ impl ParameterFault {
         let place = place(tool, parameter, path);
         let (message, help) = match &kind {
             FaultKind::Unknown { suggestion } => {
-                let names = tool.parameters().iter().map(|known| &*known.name);
+                let (message, known) = match path.split_last() {
+                    Some((Segment::Key(key), around)) => (
+                        format!("{} has no `{key}`", self::place(tool, parameter, around)),
+                        fields_at(tool, parameter, around),
+                    ),
+                    _ => (
+                        format!("`{name}` has no parameter `{parameter}`"),
+                        tool.parameters(),
+                    ),
+                };
+                let names = known.iter().map(|known| &*known.name);
                 (
-                    format!("`{name}` has no parameter `{parameter}`"),
+                    message,
                     Some(match suggestion {
                         Some(meant) => format!("did you mean `{meant}`?"),
-                        None if tool.parameters().is_empty() => "it takes none".to_owned(),
+                        None if known.is_empty() => "it takes none".to_owned(),
                         None => format!("it takes {}", list(names, "and")),
                     }),
                 )
             }
-            FaultKind::Missing => match together(tool, parameter) {
-                Some(names) => (
+            FaultKind::Missing => match (path.split_last(), together(tool, parameter)) {
+                (Some((Segment::Key(key), around)), _) => {
+                    let around = self::place(tool, parameter, around);
+                    (format!("{around} needs `{key}`"), None)
+                }
+                (_, Some(names)) => (
                     format!("`{name}` needs {}", list(names.iter().copied(), "or")),
                     None,
                 ),
-                None => (format!("`{name}` needs `{parameter}`"), None),
+                (_, None) => (format!("`{name}` needs `{parameter}`"), None),
             },
             FaultKind::Conflict { with } => (
                 format!("`{name}` takes `{with}` or `{parameter}`, not both"),
@@ -196,6 +210,20 @@ impl ParameterFault {
             help,
         }
     }
+}
+
+/// The fields of the object at a place.
+fn fields_at<'t>(tool: &'t Tool, parameter: &str, path: &[Segment]) -> &'t [Parameter] {
+    let shape = tool.parameter(parameter).map(|parameter| &parameter.shape);
+    let shape = path.iter().fold(shape, |shape, segment| match segment {
+        Segment::Index(_) => shape?.items.as_deref(),
+        Segment::Key(key) => {
+            let shape = shape?;
+            let field = shape.fields.iter().find(|field| field.name == *key);
+            field.map(|field| &field.shape).or(shape.values.as_deref())
+        }
+    });
+    shape.map_or(&[], |shape| &shape.fields)
 }
 
 /// The parameters that can stand for one another, this one among them.

@@ -34,6 +34,8 @@ pub struct Shape {
     pub items: Option<Box<Shape>>,
     /// What the values of a map must fit.
     pub values: Option<Box<Shape>>,
+    /// The only fields of an object, when they are listed.
+    pub fields: Vec<Parameter>,
 }
 
 /// The parameters that the schema of a request describes.
@@ -67,6 +69,10 @@ fn shape_of(schema: &Value) -> Shape {
         maximum: schema["maximum"].as_f64(),
         items: nested("items"),
         values: nested("additionalProperties"),
+        fields: match schema["additionalProperties"] {
+            Value::Bool(false) => all_of(schema),
+            _ => Vec::new(),
+        },
     }
 }
 

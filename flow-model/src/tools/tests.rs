@@ -533,3 +533,44 @@ fn a_response_says_null_where_it_has_nothing() {
     });
     assert_eq!(written["phase"], "error");
 }
+
+#[test]
+fn a_fault_inside_an_object_says_where_it_is() {
+    let told = |updates: Value| {
+        let params = json!({"workflow_id": "r", "updates": updates});
+        let refused = request::<UpdateWorkflowStateRequest>(params);
+        refused.map_err(|refused| refused.to_string())
+    };
+    let wrong = [
+        (
+            json!([{"path": "a"}, {"path": "a", "operation": "incr"}]),
+            "`updates[1].operation` of `update_workflow_state` cannot be `incr`: \
+             it can be `set`, `append`, `increment` or `merge`",
+        ),
+        (
+            json!([{"path": "a", "operation": "x"}]),
+            "`updates[0].operation` of `update_workflow_state` cannot be `x`: \
+             it can be `set`, `append`, `increment` or `merge`",
+        ),
+        (
+            json!([{"pth": "a", "value": 1}]),
+            "`updates[0]` of `update_workflow_state` has no `pth`: did you mean `path`?",
+        ),
+        (
+            json!([{"path": 5}]),
+            "`updates[0].path` of `update_workflow_state` must be a string, not an integer: write `\"5\"`",
+        ),
+        (
+            json!([{"value": 1}]),
+            "`updates[0]` of `update_workflow_state` needs `path`",
+        ),
+        (
+            json!([{"path": "a", "zzzz": 1}]),
+            "`updates[0]` of `update_workflow_state` has no `zzzz`: it takes `path`, `operation` and `value`",
+        ),
+    ];
+    for (updates, message) in wrong {
+        assert_eq!(told(updates), Err(message.to_owned()));
+    }
+    assert!(told(json!([{"path": "a", "value": null}])).is_ok());
+}

@@ -120,3 +120,25 @@ on_error: checkpoint_and_fail
     let turn = server.next(run, None).await;
     assert_eq!(turn.status, TurnStatus::Waiting);
 }
+
+#[tokio::test]
+async fn a_result_without_a_name_is_not_taken_for_a_step_of_a_task() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps: [{id: go, type: mcp_call, tool: t}]
+steps:
+  - {id: each, type: foreach, items: [1, 2], task: one, agent: '@task'}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, Some("each.0")).await;
+    let refused = server.try_submit(run, None, json!(1)).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "no step of the run itself waits for a result, but steps of its tasks do: \
+         name one with submit_step_result: `each.0/go`"
+    );
+}

@@ -104,11 +104,6 @@ pub enum AgentError {
 
 fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
     let quoted: Vec<String> = pending.iter().map(|name| format!("`{name}`")).collect();
-    let subject = if step.is_empty() {
-        "no step".to_owned()
-    } else {
-        format!("step `{step}` does not wait for a result; it")
-    };
     match (over, quoted.as_slice()) {
         (Some(over), _) if step.is_empty() => {
             format!("no step waits for a result: the run {over}")
@@ -128,8 +123,12 @@ fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
                 quoted[0]
             )
         }
+        (None, names) if step.is_empty() => format!(
+            "no step of the run itself waits for a result, but steps of its tasks do: name one with submit_step_result: {}",
+            names.join(", ")
+        ),
         (None, names) => format!(
-            "{subject} is not one of those that do: {}",
+            "step `{step}` does not wait for a result; it is not one of those that do: {}",
             names.join(", ")
         ),
     }
