@@ -714,3 +714,18 @@ steps: [{id: a, type: shell, command: 'true'}, {id: b, type: shell, command: 'tr
         "{message}"
     );
 }
+
+#[test]
+fn an_item_may_have_more_than_its_task_wants() {
+    let output = completed(
+        "steps:
+  - {id: each, type: foreach, items: '{{ [{\"id\": 1, \"status\": \"new\"}, {\"id\": 2}] }}', task: one, output_to: r}
+tasks:
+  one:
+    inputs: {id: {type: integer, required: true}}
+    steps: [{type: return, value: '{{ inputs.id * 10 }}'}]
+outputs: {r: {type: array, value: '{{ state.r }}'}}
+",
+    );
+    assert_eq!(output, json!({"r": [10, 20]}));
+}

@@ -569,6 +569,16 @@ fn bind(task: &flow_model::graph::Task, item: &Value) -> Result<Value, String> {
             }
         }
     };
+    // What an item has beyond the inputs stays with the item: it was not made for this task alone.
+    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
+    let own: Vec<_> = given
+        .iter()
+        .filter(|(name, _)| is_input(name))
+        .cloned()
+        .collect();
+    if let Ok(inputs) = crate::input::complete(fields, &own) {
+        return Ok(inputs);
+    }
     crate::input::complete(fields, &given).map_err(|faults| {
         let messages: Vec<String> = faults.into_iter().map(|fault| fault.to_string()).collect();
         format!(
