@@ -25,7 +25,7 @@ mod target;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use flow_runtime::briefs::Kind;
 
 use cli::{Cli, Command};
@@ -33,6 +33,16 @@ use exit::Exit;
 use output::Output;
 
 fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let asks_help = match words.as_slice() {
+        [] => true,
+        [only] => only == "--help" || only == "-h" || only == "help",
+        _ => false,
+    };
+    if asks_help {
+        // Answers and ends.
+        shortcut::with_workflows(Cli::command()).get_matches();
+    }
     let cli = Cli::parse();
     let mut output = Output::new(cli.color);
     let done = command(&cli.command, &mut output);

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 use flow_runtime::briefs::Kind;
+use flow_runtime::library::Library;
 
 use crate::brief;
 use crate::cli::{Cli, Command};
@@ -12,6 +13,11 @@ use crate::exit::{Exit, Usage};
 use crate::output::Output;
 use crate::run;
 use crate::target;
+
+/// Workflows that the help lists.
+const SHOWN: usize = 20;
+/// Characters of a line of it.
+const WIDEST: usize = 78;
 
 pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
     let Some((first, rest)) = words.split_first() else {
@@ -31,18 +37,70 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
     }
     let meant = [OsString::from("flow"), "run".into(), OsString::from(&name)];
     let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
+    if rest
+        .iter()
+        .any(|word| word.to_string_lossy().starts_with("--color"))
+    {
+        *output = Output::new(cli.color);
+    }
     match &cli.command {
         Command::Run(arguments) => run::run(arguments, output),
         _ => Err(unknown(&library, &asked).into()),
     }
 }
 
+/// The command line with what can be run here, for those who ask for help.
+pub(crate) fn with_workflows(command: clap::Command) -> clap::Command {
+    let after = command.get_after_help().map(ToString::to_string);
+    let listed = target::library().map(|library| listed(&library, &command));
+    command.after_help(format!(
+        "{}{}",
+        listed.unwrap_or_default(),
+        after.unwrap_or_default()
+    ))
+}
+
+/// The workflows, each with what `flow` calls it and its first line.
+fn listed(library: &Library, command: &clap::Command) -> String {
+    let workflows = library.catalogue().workflows;
+    if workflows.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = workflows
+        .iter()
+        .map(|it| match command.find_subcommand(&it.entry.name) {
+            Some(_) => format!("_{}", it.entry.name),
+            None => it.entry.name.clone(),
+        })
+        .collect();
+    let widest = names
+        .iter()
+        .map(|name| name.len())
+        .max()
+        .unwrap_or_default();
+    let mut text = "Workflows here, each a command:\n".to_owned();
+    for (name, workflow) in names.iter().zip(&workflows).take(SHOWN) {
+        let graph = workflow.definition.as_ref().ok();
+        let told = graph.and_then(|graph| graph.description.as_deref());
+        let first = told
+            .and_then(|told| told.lines().next())
+            .unwrap_or_default();
+        let line = format!("  {name:widest$}  {first}");
+        match line.char_indices().nth(WIDEST) {
+            Some((end, _)) => text.push_str(&format!("{}…", line[..end].trim_end())),
+            None => text.push_str(line.trim_end()),
+        }
+        text.push('\n');
+    }
+    if workflows.len() > SHOWN {
+        text.push_str("  …           `flow list` shows them all\n");
+    }
+    text.push('\n');
+    text
+}
+
 /// `flow <agent> …` and `flow <prompt> …`, where no workflow has the name.
-fn of_brief(
-    words: &[OsString],
-    library: &flow_runtime::library::Library,
-    output: &mut Output,
-) -> Result<Exit> {
+fn of_brief(words: &[OsString], library: &Library, output: &mut Output) -> Result<Exit> {
     let asked = words[0].to_string_lossy();
     let plain = asked.strip_prefix('_').unwrap_or(&asked);
     for kind in [Kind::Agent, Kind::Prompt] {
@@ -72,12 +130,7 @@ pub(crate) fn commands() -> Vec<String> {
 }
 
 /// What a shortcut stands for and how it is used.
-fn help(
-    library: &flow_runtime::library::Library,
-    asked: &str,
-    name: &str,
-    output: &mut Output,
-) -> Result<Exit> {
+fn help(library: &Library, asked: &str, name: &str, output: &mut Output) -> Result<Exit> {
     let compiled = target::any(library, name)?;
     let Some(graph) = run::checked(compiled, output) else {
         return Ok(Exit::Invalid);
@@ -95,7 +148,7 @@ fn help(
 }
 
 /// That nothing has this name, with what was probably meant.
-fn unknown(library: &flow_runtime::library::Library, asked: &str) -> Usage {
+fn unknown(library: &Library, asked: &str) -> Usage {
     if std::path::Path::new(asked).is_file() {
         let usage = Usage::new(format!("`{asked}` is a file, not a command or a workflow"));
         return usage.help(format!("`flow run {asked}` runs it"));

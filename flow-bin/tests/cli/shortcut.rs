@@ -72,3 +72,28 @@ fn an_unknown_word_is_answered_with_the_nearest_command_or_workflow() {
         assert!(ran.stderr.contains(near), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn the_help_lists_what_can_be_run_here() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/deploy.yaml",
+            "description: Ships it\nsteps: [{type: shell, command: 'true'}]\n",
+        ),
+        (
+            ".flow/workflows/list.yaml",
+            "steps: [{type: shell, command: 'true'}]\n",
+        ),
+    ]);
+    for arguments in [&["--help"][..], &["-h"], &["help"]] {
+        let help = place.run(arguments);
+        assert_eq!(help.code, 0);
+        assert!(
+            help.stdout.contains("  deploy            Ships it\n"),
+            "{}",
+            help.stdout
+        );
+        assert!(help.stdout.contains("  _list\n"), "{}", help.stdout);
+        assert!(help.stdout.contains("  tour  "), "{}", help.stdout);
+    }
+}
