@@ -245,6 +245,12 @@ pub struct Step<'t> {
 }
 
 impl Step<'_> {
+    /// Whether it writes its result as it is.
+    #[must_use]
+    pub fn captures_result(&self) -> bool {
+        self.writes.iter().any(|write| write.value.is_none())
+    }
+
     /// Whether it says itself what its failure means.
     #[must_use]
     pub fn handles_failure(&self) -> bool {

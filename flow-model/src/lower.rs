@@ -481,7 +481,7 @@ impl<'d> Lower<'d> {
                 output: *output,
                 by: *by,
                 reason: reason.map(|tree| self.template(tree)),
-                exit_fails: step.handles_failure(),
+                exit_fails: step.captures_result() && step.handles_failure(),
             }),
             Act::Tool {
                 tool, parameters, ..

@@ -31,6 +31,8 @@ fn fails(definition: &str) {
     let bounds = [
         "does more work than an expression may",
         "produces more than",
+        "makes more than 1 MiB of its constants",
+        "is wider than",
         "needs more than",
         "Maximum call stack size exceeded",
         "took longer than 5 seconds",
