@@ -95,7 +95,7 @@ impl Writer<'_> {
             .choices
             .pick(&["", ", timeout: 5", ", timeout: 0.5", ", timeout: 365d"]);
         let parallel = 1 + self.choices.below(4);
-        self.text += &format!("limits: {{max_steps: 150, max_parallel: {parallel}{timeout}}}\n");
+        self.text += &format!("limits: {{max_steps: 60, max_parallel: {parallel}{timeout}}}\n");
         match self.choices.below(6) {
             1 => self.text += "on_error: {action: fail, collect_to: errors}\n",
             2 => self.text += "on_error: {action: retry_workflow}\n",
