@@ -1,5 +1,7 @@
 //! `flow resume`, `flow answer`, `flow cancel`: going on with runs, and ending them.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use flow_model::graph::PromptKind;
 use flow_runtime::host::{self, Pending};
@@ -14,14 +16,19 @@ use crate::output::Output;
 use crate::run::{self, Screen, finish, label};
 use crate::target;
 
+/// An engine that drives, over the journal of the run that a person means, and that run.
+fn engine_of(
+    asked: &str,
+    driving: &Driving,
+    output: &Output,
+) -> Result<(Engine, Arc<Screen>, RunId)> {
+    let (engine, screen) = run::engine(target::library()?, Some(asked), driving, output)?;
+    let run = engine.resolve(asked)?;
+    Ok((engine, screen, run))
+}
+
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(
-        target::library()?,
-        Some(&arguments.run),
-        &arguments.driving,
-        output,
-    )?;
-    let run = engine.resolve(&arguments.run)?;
+    let (mut engine, screen, run) = engine_of(&arguments.run, &arguments.driving, output)?;
     let allowance = Allowance {
         max_steps: arguments.max_steps,
         timeout: arguments.timeout,
@@ -45,13 +52,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
 }
 
 pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
-    let (mut engine, screen) = run::engine(
-        target::library()?,
-        Some(&arguments.run),
-        &arguments.driving,
-        output,
-    )?;
-    let run = engine.resolve(&arguments.run)?;
+    let (mut engine, screen, run) = engine_of(&arguments.run, &arguments.driving, output)?;
     let Pending {
         run: asking,
         action,

@@ -99,9 +99,13 @@ pub(crate) fn journal_outside(library: &Library) -> Option<PathBuf> {
     user_journal().ok().filter(|path| path.exists())
 }
 
-/// Where a run is recorded that a person means. What only the user's journal knows is found there.
-fn journal_of(library: &Library, asked: &str) -> Result<PathBuf> {
+/// Where the run is recorded that a person means, if one is meant. What only the user's journal
+/// knows is found there.
+fn journal_of(library: &Library, asked: Option<&str>) -> Result<PathBuf> {
     let own = journal_path(library)?;
+    let Some(asked) = asked else {
+        return Ok(own);
+    };
     let holds = |path: &Path| {
         path.exists() && Journal::open(path).is_ok_and(|journal| journal.resolve(asked).is_ok())
     };
@@ -165,10 +169,7 @@ impl Engine {
         people: Arc<dyn People>,
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
-        let path = match asked {
-            Some(asked) => journal_of(&library, asked)?,
-            None => journal_path(&library)?,
-        };
+        let path = journal_of(&library, asked)?;
         Engine::over(&path, library, people, watch)
     }
 
@@ -207,10 +208,7 @@ impl Engine {
     /// `None` before the first run.
     pub(crate) fn reading(asked: Option<&str>) -> Result<Option<Self>> {
         let library = target::library()?;
-        let path = match asked {
-            Some(asked) => journal_of(&library, asked)?,
-            None => journal_path(&library)?,
-        };
+        let path = journal_of(&library, asked)?;
         Engine::looking(&path, library)
     }
 

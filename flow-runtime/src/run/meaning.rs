@@ -40,16 +40,21 @@ pub(super) fn tool_result(node: &Node, deed: &Deed, result: &Value) -> Result<Va
     })
 }
 
+/// The tool of flow's own that an action calls, with its parameters.
+fn builtin(deed: &Deed) -> Option<(&str, &Value)> {
+    match deed {
+        Deed::Tool {
+            tool,
+            builtin: true,
+            parameters,
+        } => Some((tool, parameters)),
+        _ => None,
+    }
+}
+
 /// How a command that ran to its end ended.
 fn exit(deed: &Deed, result: &Value) -> Option<String> {
-    let Deed::Tool {
-        tool,
-        builtin: true,
-        parameters,
-    } = deed
-    else {
-        return None;
-    };
+    let (tool, parameters) = builtin(deed)?;
     let text = |field: &str| result.get(field).and_then(Value::as_str);
     if tool != "run_command" || text("status") != Some("finished") {
         return None;
@@ -68,16 +73,9 @@ fn exit(deed: &Deed, result: &Value) -> Option<String> {
 
 /// What a tool with a time limit of its own did not see happen in that time.
 fn own_limit(deed: &Deed, result: &Value) -> Option<String> {
-    let Deed::Tool {
-        tool,
-        builtin: true,
-        parameters,
-    } = deed
-    else {
-        return None;
-    };
+    let (tool, parameters) = builtin(deed)?;
     let text = |field: &str| result.get(field).and_then(Value::as_str);
-    match tool.as_str() {
+    match tool {
         // Its result says success: it has waited, as it was asked to.
         "await_output" => {
             let waited = result.get("success") != Some(&Value::Bool(false));

@@ -40,8 +40,8 @@ impl Held {
 pub(super) enum Reader {
     /// One that is started for it, with the secrets in its environment.
     Child,
-    /// The one of a terminal, whichever it is. It knows no secrets, reads `!` in double quotes, and may be
-    /// one to which other things than a quote mean something there.
+    /// The one of a terminal, whichever it is. It knows no secrets; bash and zsh expand `!` within
+    /// double quotes, and fish reads backslashes within single ones.
     Terminal,
 }
 
