@@ -283,6 +283,63 @@ async fn an_own_prompt_replaces_the_standard_one_and_the_rules_stay() {
         definition(&turn, "tasks")[0]["sub_agent_prompt"],
         "Look at 7"
     );
+    // No template is left for anybody to evaluate.
+    let shared = definition(&turn, "sub_agent_prompt").as_str().unwrap();
+    assert!(
+        !shared.contains("{{") && shared.contains("get_next_step"),
+        "{shared}"
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_made_fails_its_step_before_a_task_is_handed_out() {
+    let server = Server::new();
+    for prompt in [
+        "Look at {{ item.file.name }}",
+        "See {{ inputs.items[5].x }}",
+    ] {
+        let own = TASKS.replace("max_parallel: 2", &format!("prompt: '{prompt}'"));
+        let run = server.start(&own, json!({"items": [7]})).await;
+        let turn = server.next(run, None).await;
+        assert_eq!((turn.status, &turn.step), (TurnStatus::Failed, &None));
+        let error = turn.error.unwrap();
+        assert_eq!(error.step.as_deref(), Some("each"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_says_where_its_result_goes() {
+    let server = Server::new();
+    let run = server
+        .start(
+            "tools: {t: {}}
+state: {results: {}, by: {}}
+tasks:
+  check:
+    inputs: {file: {type: string, required: true}}
+    steps:
+      - id: lint
+        type: mcp_call
+        tool: t
+        state_update:
+          - {path: 'raw.results.{{ inputs.file }}.hints', value: '{{ result }}'}
+          - {path: 'by.{{ result }}', value: '{{ inputs.file }}', operation: set}
+steps:
+  - {id: each, type: foreach, items: [src/a.ts], task: check, agent: '@task'}
+",
+            json!({}),
+        )
+        .await;
+    server.next(run, None).await;
+    let turn = server.next(run, Some("each.0")).await;
+    // What only the result can say stays open.
+    assert_eq!(
+        definition(&turn, "state_update"),
+        &json!([
+            {"path": "raw.results.src/a.ts.hints", "operation": "set"},
+            {"path": "raw.by.{{ result }}", "operation": "set"},
+        ])
+    );
 }
 
 #[tokio::test]
