@@ -318,6 +318,9 @@ impl Pass<'_> {
             self.one_of(entries, record, at);
         }
         self.without_effect(entries, record);
+        if std::ptr::eq(record, &grammar::COMPUTED) {
+            self.needs_fallback(entries);
+        }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
             let next = entries.iter().find(|e| e.key.value == "next_state");
@@ -369,6 +372,21 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
+        }
+    }
+
+    /// A computed field that is to fall back on nothing.
+    fn needs_fallback(&mut self, entries: &[Entry]) {
+        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        if let (Some(on_error), None) = (find("on_error"), find("fallback"))
+            && on_error.value.as_str() == Some("use_fallback")
+        {
+            self.report(
+                Diagnostic::new(Code::MissingKey, on_error.value.span)
+                    .message("`on_error: use_fallback` has no `fallback`")
+                    .label("falls back on nothing")
+                    .help("give `fallback:` the value to use then, `null` for none"),
+            );
         }
     }
 

@@ -266,7 +266,9 @@ async fn update_workflow_state(
     if request.updates.is_empty() {
         return Err(Refused::new("`updates` must have at least one change"));
     }
-    let updates = request.updates.into_iter().map(update).collect();
+    let updates = request.updates.into_iter().enumerate();
+    let updates: Result<Vec<Update>, Refused> = updates.map(|(at, it)| update(at, it)).collect();
+    let updates = updates?;
     let changed = server.agents.update(run, updates).await;
     let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;
     Ok(UpdateWorkflowStateResponse {
@@ -277,21 +279,28 @@ async fn update_workflow_state(
     })
 }
 
-fn update(update: StateUpdate) -> Update {
-    let value = match (update.operation, &update.value) {
-        (StateOperation::Increment, Value::Null) => Given::Int(1),
-        (_, value) => Given::from(value),
+fn update(at: usize, update: StateUpdate) -> Result<Update, Refused> {
+    let operation = match update.operation {
+        StateOperation::Set => Operation::Set,
+        StateOperation::Append => Operation::Append,
+        StateOperation::Increment => Operation::Increment,
+        StateOperation::Merge => Operation::Merge,
     };
-    Update {
+    let value = match (update.value, operation) {
+        (Some(value), _) => Given::from(&value),
+        (None, Operation::Increment) => Given::Int(1),
+        (None, Operation::Set | Operation::Append | Operation::Merge) => {
+            return Err(Refused(format!(
+                "`updates[{at}].value` is missing: say what is written to `{}`; `null` is a value",
+                update.path
+            )));
+        }
+    };
+    Ok(Update {
         path: update.path,
-        operation: match update.operation {
-            StateOperation::Set => Operation::Set,
-            StateOperation::Append => Operation::Append,
-            StateOperation::Increment => Operation::Increment,
-            StateOperation::Merge => Operation::Merge,
-        },
+        operation,
         value,
-    }
+    })
 }
 
 async fn checkpoint_workflow(

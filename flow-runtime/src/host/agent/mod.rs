@@ -27,7 +27,9 @@ pub use step::{Step, StepKind, Task, TaskPage};
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{
+    Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Named, NamedTask, Status, Update,
+};
 use crate::secret;
 use crate::value::Value;
 
@@ -84,6 +86,14 @@ pub enum AgentError {
         /// How the run ended, if it has.
         over: Option<&'static str>,
     },
+    /// The run has no such step.
+    #[error("{}", no_step(.step, .waits.as_deref()))]
+    NoStep {
+        /// Its name.
+        step: String,
+        /// The one that waits for a result.
+        waits: Option<String>,
+    },
     /// A result cannot be the step's.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -130,6 +140,17 @@ fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
         (None, names) => format!(
             "step `{step}` does not wait for a result; it is not one of those that do: {}",
             names.join(", ")
+        ),
+    }
+}
+
+fn no_step(step: &str, waits: Option<&str>) -> String {
+    match waits {
+        Some(waits) => {
+            format!("there is no step `{step}` in this run; `{waits}` waits for a result")
+        }
+        None => format!(
+            "there is no step `{step}` in this run; leave it out for the place where the run is"
         ),
     }
 }
@@ -714,17 +735,45 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// When the run is over, and those of the journal.
+    /// When the run is over or has no such step, and those of the journal.
     pub async fn checkpoint(
         &self,
         run: RunId,
         step: Option<String>,
         reason: String,
     ) -> Result<Checkpoint, AgentError> {
+        if let Some(step) = &step {
+            self.known_step(run, step).await?;
+        }
         let happening = Happening::Checkpointed { reason, step };
         self.record(run, happening).await?;
         let found = self.last_checkpoint(run).await?;
         found.ok_or_else(|| Error::Unreadable("the checkpoint is not there".to_owned()).into())
+    }
+
+    /// Whether a name is one of a step or task of the run: handed out, past, or of its definition.
+    async fn known_step(&self, run: RunId, step: &str) -> Result<(), AgentError> {
+        let asked = step.to_owned();
+        let known = self
+            .read(run, move |driver| {
+                let run = &driver.run;
+                !matches!(run.named(&asked), Named::Nobody)
+                    || !matches!(run.named_task(&asked), NamedTask::Nobody)
+                    || has_node(run.program().graph(), &asked)
+            })
+            .await?;
+        if known {
+            return Ok(());
+        }
+        let page = TaskPage {
+            from: 0,
+            most: Some(0),
+        };
+        let turn = self.attend(run, None, page, Patience::NONE).await?;
+        Err(AgentError::NoStep {
+            step: step.to_owned(),
+            waits: turn.step.map(|step| step.id),
+        })
     }
 
     /// The last place that was marked.
@@ -848,6 +897,17 @@ impl Agents {
         };
         self.ask(run, request).await
     }
+}
+
+/// Whether a definition has a step of this name.
+fn has_node(graph: &Graph, name: &str) -> bool {
+    let tasks = graph.tasks.iter();
+    let bodies = tasks.flat_map(|task| {
+        let cleanup = task.on_error.iter().map(|on_error| &on_error.body);
+        std::iter::once(&task.body).chain(cleanup)
+    });
+    let mut bodies = bodies.chain([&graph.body, &graph.on_error.body]);
+    bodies.any(|body| body.nodes.iter().any(|node| node.id == name))
 }
 
 /// The name of a step without the number that tells it from the same step before.
