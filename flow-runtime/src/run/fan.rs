@@ -9,6 +9,7 @@ use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::name::Names;
 use super::origin::reads_item;
 use super::state::{Change, Store};
 use crate::value::Value;
@@ -37,6 +38,12 @@ impl<'r> Machine<'r> {
         }
         self.may_nest(id, node, fan)?;
         let prompt = self.sub_agents_prompt(id, node, fan, &items)?;
+        let tasks = self.number_tasks(id, node);
+        let names = Names {
+            graph: self.graph,
+            data: self.data,
+        };
+        let name = tasks.map(|tasks| names.of(id, node, tasks));
         let children = Children {
             items,
             waiting: (0..count).collect(),
@@ -47,7 +54,8 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, node),
+            tasks,
+            name: name.unwrap_or_default(),
             prompt,
         };
         self.wait(id, index, Waits::Children(Box::new(children)));

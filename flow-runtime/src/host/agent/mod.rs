@@ -105,6 +105,14 @@ pub enum AgentError {
         /// Tasks that are not over.
         open: Vec<String>,
     },
+    /// A task is over, too long ago to know more.
+    #[error(
+        "the task `{task}` is over, and so much has happened since that what became of it is no longer kept; get_next_step without a task_id says how the run stands"
+    )]
+    Forgotten {
+        /// Its name.
+        task: String,
+    },
     /// The run is not over yet.
     #[error(
         "the run is not over: it goes on with get_next_step; to stop it, give status `cancelled` or `failed`"
