@@ -510,6 +510,9 @@ impl Pass<'_> {
             .suggest(&key.value, candidates);
         if key.value == "<<" {
             finding = finding.help("YAML 1.2 has no merge keys; write the keys out");
+        } else if let Some(around) = record.around(&key.value) {
+            finding.suggestion = None;
+            finding = finding.help(format!("it is a key of `{}`: write it there", around.name));
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }

@@ -35,6 +35,17 @@ impl Record {
         self.keys.iter().chain(self.more)
     }
 
+    /// The key whose own record has this key: `validation` for the `pattern` of an input.
+    pub(crate) fn around(&self, name: &str) -> Option<&'static Key> {
+        let has = |ty: &Type| matches!(ty, Type::Record(inner) if inner.find(name).is_some());
+        self.all_keys()
+            .filter(|key| key.instead == Instead::Canonical)
+            .find(|key| match key.ty {
+                Type::Either(types) => types.iter().any(|ty| has(ty)),
+                ty => has(ty),
+            })
+    }
+
     /// What messages call one: `shell step`, `transition`.
     #[must_use]
     pub fn noun(&self) -> String {
