@@ -4,6 +4,7 @@
 //! documentation are printed from them, and the reader asks them which spelling a key has. What
 //! the language accepts is therefore said once.
 
+pub(crate) mod habit;
 mod tables;
 
 pub use tables::*;
