@@ -121,7 +121,7 @@ impl Diagnostic {
 
     /// Offers a near miss, if there is one.
     pub(crate) fn suggest<'a>(
-        mut self,
+        self,
         wrong: &str,
         candidates: impl IntoIterator<Item = &'a str>,
     ) -> Self {
