@@ -13,6 +13,7 @@ use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextF
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
+use crate::tools::{self, Reader};
 
 use names::ReadAt;
 pub(super) use names::segments;
@@ -289,14 +290,14 @@ impl<'d> Pass<'_, 'd> {
             Act::Tool {
                 tool, parameters, ..
             } => {
+                let document = self.checker.document;
+                let declared = document.tools.iter().any(|t| t.name.value == tool.value);
+                let builtin = tools::find(&tool.value).filter(|_| !declared);
                 for (name, tree) in parameters {
-                    let typed = tool.value == "send_input" && name.value == "input_text";
-                    let command = crate::tools::find(&tool.value)
-                        .is_some_and(|tool| tool.is_command(&name.value));
-                    let role = match (typed, command) {
-                        (true, _) => Role::Typed,
-                        (_, true) => Role::Command,
-                        _ => Role::Template,
+                    let role = match builtin.map(|tool| tool.reader(&name.value)) {
+                        Some(Reader::Shell) => Role::Command,
+                        Some(Reader::Program) => Role::Typed,
+                        Some(Reader::Tool | Reader::Pattern) | None => Role::Template,
                     };
                     see(self, tree, role);
                 }
@@ -387,9 +388,15 @@ impl<'d> Pass<'_, 'd> {
         };
         let whole = split_path(write.path.text, dialect).is_some_and(|(_, s)| s.len() == 1);
         let sets = write.operation == crate::graph::Operation::Set;
-        let declared = self.checker.document.state.iter().find(|declared| {
-            declared.name.value == field && declared.by_hand == (tier == Tier::State)
-        });
+        let state = &self.checker.document.state;
+        let named = |by_hand: bool| {
+            let mut fields = state.iter();
+            fields.find(|declared| declared.name.value == field && declared.by_hand == by_hand)
+        };
+        let declared = match tier {
+            Tier::State => named(true).or_else(|| named(false)),
+            _ => named(false),
+        };
         if let Some(declared) = declared
             && declared.ty != Type::Any
             && whole
