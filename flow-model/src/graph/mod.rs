@@ -296,10 +296,10 @@ pub enum Condition {
     Success(bool),
     /// The outcome is (`true`) or is not (`false`) time-out.
     TimedOut(bool),
-    /// The expression is found in the match or on the screen.
-    PatternMatch(Text),
-    /// The expression is found in neither.
-    PatternNotMatch(Text),
+    /// The regular expression is found in the match or on the screen.
+    PatternMatch(Template),
+    /// The regular expression is found in neither.
+    PatternNotMatch(Template),
     /// A field of the result equals the value.
     FieldEquals(Text, Template),
     /// A field of the result, as text, contains the text.
@@ -751,6 +751,8 @@ pub enum Template {
     Text(Expression),
     /// The same for a shell that reads it later: each value is quoted for the place it stands in.
     Command(Expression),
+    /// The same for a regular expression: each value is found as it is.
+    Pattern(Expression),
     /// A list with at least one member to evaluate.
     List(List<Template>),
     /// A map with at least one value to evaluate.
