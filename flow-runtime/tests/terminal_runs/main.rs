@@ -164,10 +164,11 @@ async fn a_session_that_is_busy_or_gone_is_told_as_such() {
     let world = World::new(&[]);
     let session = world.session("").await;
     world.terminals.close(&session).await.unwrap();
-    let gone = world.run(BUILD, in_session(&session)).await;
-    assert_eq!(gone.final_state.as_deref(), Some("validation_failed"));
-    let message = gone.error.unwrap().message;
-    assert!(message.contains(&session), "{message}");
+    let other = world.session("").await;
+    for text in [BUILD, BRANCHES] {
+        let gone = world.refused(text, in_session(&session)).await;
+        assert!(gone.contains(&session) && gone.contains(&other), "{gone}");
+    }
     let leaving = r#"
 return_values: {STATUS: how it went}
 initial_state: leave
