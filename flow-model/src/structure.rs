@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type};
+use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type, habit};
 use crate::source::{Entry, Source, Span, Spanned, Tree, Value};
 
 /// What the first pass found.
@@ -510,6 +510,14 @@ impl Pass<'_> {
             .suggest(&key.value, candidates);
         if key.value == "<<" {
             finding = finding.help("YAML 1.2 has no merge keys; write the keys out");
+        } else if let Some(meant) = habit::keys(&key.value).iter().find(|meant| {
+            let key = record.find(meant);
+            key.is_some_and(|key| key.instead == Instead::Canonical)
+        }) {
+            finding = finding.instead(meant);
+        } else if let Some(around) = record.around(&key.value) {
+            finding.suggestion = None;
+            finding = finding.help(format!("it is a key of `{}`: write it there", around.name));
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }
@@ -875,7 +883,9 @@ impl Pass<'_> {
                 .message(format!("there is no step type `{word}`"))
                 .label("not a step type")
                 .suggest(word, grammar::STEPS.iter().map(|s| s.word));
-            if finding.suggestion.is_none() {
+            if let Some(meant) = habit::step(word) {
+                finding = finding.instead(meant);
+            } else if finding.suggestion.is_none() {
                 finding = finding.help(format!("the types are {}", quoted(words)));
             }
             self.report(finding);
@@ -971,7 +981,12 @@ fn guess(entries: &[Entry]) -> Option<&'static str> {
                 .filter(|key| key.required)
                 .peekable();
             required.peek().is_some()
-                && required.all(|key| entries.iter().any(|e| e.key.value == key.name))
+                && required.all(|key| {
+                    entries.iter().any(|entry| {
+                        let word = entry.key.value.as_str();
+                        word == key.name || habit::keys(word).first() == Some(&key.name)
+                    })
+                })
         })
         .map(|step| step.word)
 }

@@ -73,6 +73,47 @@ fn arguments_are_filled_in_with_their_defaults() {
 }
 
 #[test]
+fn an_argument_that_is_not_given_is_undefined_and_no_mistake() {
+    let text = "\
+---
+arguments: {who: {required: true}, note: {}, tags: {type: array}}
+---
+{{ who }}[{{ note }}][{{ note | default('none') }}][{{ 'yes' if note else 'no' }}][{{ 'yes' if note }}]\
+[{{ note is defined }}][{{ inputs.note }}{{ arguments.note | default('x') }}]\
+{% for tag in tags %}{{ tag }}{% endfor %}{{ inputs | tojson }}";
+    let root = project(&[(".flow/prompts/greet.md", text)]);
+    let brief = prompts(root.path()).brief("greet").unwrap();
+    for arguments in [json!({"who": "Bo"}), json!({"who": "Bo", "note": null})] {
+        let text = render(&brief, arguments).unwrap();
+        assert_eq!(text, "Bo[][none][no][][false][x]{\"who\":\"Bo\"}");
+    }
+    let text = render(
+        &brief,
+        json!({"who": "Bo", "note": "n", "tags": ["a", "b"]}),
+    )
+    .unwrap();
+    assert!(
+        text.starts_with("Bo[n][n][yes][yes][true][nn]ab{"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_name_that_no_argument_has_is_named() {
+    for (text, name) in [
+        ("{{ note }}{{ nte }}", "nte"),
+        ("{{ note }}{{ inputs.nte }}", "inputs.nte"),
+        ("{{ note.length }}", "note"),
+    ] {
+        let text = format!("---\narguments: {{note: {{}}}}\n---\n{text}");
+        let root = project(&[(".flow/prompts/greet.md", text.as_str())]);
+        let brief = prompts(root.path()).brief("greet").unwrap();
+        let error = render(&brief, json!({})).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{name}` is undefined")), "{error}");
+    }
+}
+
+#[test]
 fn every_fault_of_the_arguments_is_told_at_once() {
     let root = project(&[(".flow/prompts/review.md", REVIEW)]);
     let brief = prompts(root.path()).brief("review").unwrap();

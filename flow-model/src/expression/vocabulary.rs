@@ -5,13 +5,15 @@
 /// Filters, usable after `|` in both dialects.
 #[rustfmt::skip]
 pub const FILTERS: &[&str] = &[
-    "abs", "attr", "batch", "bool", "capitalize", "chain", "count", "d", "default", "dictsort",
-    "e", "endswith", "escape", "find", "first", "float", "format", "groupby", "hash", "indent",
-    "int", "items", "join", "last", "length", "lines", "list", "lower", "lstrip", "map", "max",
-    "min", "parse_json", "path_to_key", "pprint", "regex_findall", "regex_replace",
-    "regex_search", "reject", "rejectattr", "replace", "reverse", "rfind", "round", "rstrip",
-    "safe", "select", "selectattr", "sh", "slice", "sort", "split", "splitlines", "startswith",
-    "string", "strip", "sum", "title", "tojson", "trim", "unique", "unquoted", "upper", "zip",
+    "abs", "attr", "batch", "bool", "capitalize", "center", "chain", "count", "d", "default",
+    "dictsort", "e", "endswith", "escape", "filesizeformat", "find", "first", "float",
+    "forceescape", "format", "groupby", "hash", "indent", "int", "items", "join", "last",
+    "length", "lines", "list", "lower", "lstrip", "map", "max", "min", "parse_json",
+    "path_to_key", "pprint", "random", "regex_findall", "regex_replace", "regex_search",
+    "reject", "rejectattr", "replace", "reverse", "rfind", "round", "rstrip", "safe", "select",
+    "selectattr", "sh", "slice", "sort", "split", "splitlines", "startswith", "string", "strip",
+    "striptags", "sum", "title", "tojson", "trim", "truncate", "unique", "unquoted", "upper",
+    "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr", "zip",
 ];
 
 /// Filters that pass a text on as it is, or say what stands where there is none.
@@ -20,17 +22,18 @@ pub(super) const PASSING: &[&str] = &["d", "default", "safe", "sh", "string", "t
 /// Tests, usable after `is` in Jinja and by name in `select` and its kin.
 #[rustfmt::skip]
 pub const TESTS: &[&str] = &[
-    "!=", "<", "<=", "==", ">", ">=", "boolean", "defined", "divisibleby", "endingwith", "eq",
-    "equalto", "escaped", "even", "false", "filter", "float", "ge", "greaterthan", "gt", "in",
-    "int", "integer", "iterable", "le", "lessthan", "lower", "lt", "mapping", "ne", "none",
-    "number", "odd", "safe", "sameas", "sequence", "startingwith", "string", "test", "true",
-    "undefined", "upper",
+    "!=", "<", "<=", "==", ">", ">=", "boolean", "callable", "defined", "divisibleby",
+    "endingwith", "eq", "equalto", "escaped", "even", "false", "filter", "float", "ge",
+    "greaterthan", "gt", "in", "int", "integer", "iterable", "le", "lessthan", "lower", "lt",
+    "mapping", "ne", "none", "number", "odd", "safe", "sameas", "sequence", "startingwith",
+    "string", "test", "true", "undefined", "upper",
 ];
 
 /// Functions of the Jinja dialect.
 #[rustfmt::skip]
-pub const FUNCTIONS: &[&str] =
-    &["debug", "dict", "namespace", "now", "range", "uuid", "variable"];
+pub const FUNCTIONS: &[&str] = &[
+    "cycler", "debug", "dict", "joiner", "namespace", "now", "range", "uuid", "variable",
+];
 
 /// Functions of the JavaScript dialect beside the language's own.
 #[rustfmt::skip]
@@ -84,12 +87,16 @@ mod tests {
                 .is_true()
         };
         let ours = [
+            "center",
             "endswith",
+            "filesizeformat",
             "find",
+            "forceescape",
             "hash",
             "lstrip",
             "parse_json",
             "path_to_key",
+            "random",
             "regex_findall",
             "regex_replace",
             "regex_search",
@@ -99,13 +106,20 @@ mod tests {
             "splitlines",
             "startswith",
             "strip",
+            "striptags",
+            "truncate",
             "unquoted",
+            "urlencode",
+            "urlize",
+            "wordcount",
+            "wordwrap",
+            "xmlattr",
         ];
         for name in FILTERS {
             assert_eq!(known("filter", name), !ours.contains(name), "{name}");
         }
         for name in TESTS {
-            assert!(known("test", name), "{name}");
+            assert_eq!(known("test", name), *name != "callable", "{name}");
         }
         for (name, _) in environment.globals() {
             assert!(FUNCTIONS.contains(&name), "{name}");

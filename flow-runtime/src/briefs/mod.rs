@@ -31,7 +31,7 @@ use flow_model::source::Source;
 use flow_model::suggest::nearest;
 use serde_json::{Map, Value as Json, json};
 
-use crate::expression::{Context, Engine, EvalError, Instant, Scope, View};
+use crate::expression::{Absent, Context, Engine, EvalError, Instant, Scope, View};
 use crate::input::{InputFault, complete};
 use crate::library::{self, Location, Place, read, root_around, user_directory};
 use crate::value::Value;
@@ -427,12 +427,19 @@ impl Brief {
             source: Cow::Owned(self.body.clone()),
             dialect: Dialect::Jinja,
         });
-        let scope = Arguments {
-            optional: self.arguments().unwrap_or_default(),
-            given: arguments,
-        };
+        let declared = self.arguments().unwrap_or_default().iter();
+        let absent: Vec<&str> = declared
+            .map(|field| field.name.as_ref())
+            .filter(|name| arguments.get(name).is_none_or(|it| *it == Value::Null))
+            .collect();
+        let scope = Arguments(arguments);
         let instant = Instant::new(0, 0);
-        let rendered = Engine::new().render(&template, &Context::new(&scope, &instant));
+        // What is declared and not given is nothing; what is not declared is a mistake.
+        let context = Context::new(&scope, &instant).forgiving(Absent {
+            names: &absent,
+            within: &Arguments::WHOLE,
+        });
+        let rendered = Engine::new().render(&template, &context);
         match rendered {
             Ok(Value::Str(text)) => Ok(text.to_string()),
             Ok(other) => Ok(other.to_string()),
@@ -444,24 +451,19 @@ impl Brief {
     }
 }
 
-/// The arguments of a brief, by name.
-struct Arguments<'a> {
-    optional: &'a [Field],
-    given: Value,
+/// The arguments of a brief that were given, by name.
+struct Arguments(Value);
+
+impl Arguments {
+    /// What all of them together are called.
+    const WHOLE: [&str; 2] = ["inputs", "arguments"];
 }
 
-impl Scope for Arguments<'_> {
+impl Scope for Arguments {
     fn lookup(&self, name: &str) -> Option<Value> {
-        match name {
-            "inputs" | "arguments" => Some(self.given.clone()),
-            _ => match self.given.get(name) {
-                Some(value) => Some(value.clone()),
-                // What is declared and not given is nothing; what is not declared is a mistake.
-                None => {
-                    let declared = self.optional.iter().any(|field| field.name == name);
-                    declared.then_some(Value::Null)
-                }
-            },
+        match Arguments::WHOLE.contains(&name) {
+            true => Some(self.0.clone()),
+            false => self.0.get(name).cloned(),
         }
     }
 

@@ -82,6 +82,29 @@ impl Civil {
         self.strftime("%Y-%m-%d")
     }
 
+    pub(super) fn year(&self) -> i64 {
+        self.year
+    }
+
+    pub(super) fn month(&self) -> u32 {
+        self.month
+    }
+
+    pub(super) fn day(&self) -> u32 {
+        self.day
+    }
+
+    /// Hour, minute, second and milliseconds.
+    pub(super) fn clock(&self) -> (u32, u32, u32, u32) {
+        let millis = u32::try_from(self.millis.rem_euclid(1000)).unwrap_or_default();
+        (self.hour, self.minute, self.second, millis)
+    }
+
+    /// The day of the week; 0 is Monday.
+    pub(super) fn weekday_from_monday(&self) -> i64 {
+        (self.millis.div_euclid(DAY) + 3).rem_euclid(7)
+    }
+
     /// Seconds since 1970.
     pub(super) fn timestamp(&self) -> f64 {
         self.millis as f64 / 1000.0

@@ -73,7 +73,7 @@ use flow_model::graph::{Dialect, Expression, Rule, Template};
 use indexmap::IndexMap;
 
 pub use error::{ErrorKind, EvalError, Limit};
-pub use scope::{Context, Instant, Scope, Variable, View};
+pub use scope::{Absent, Context, Instant, Scope, Variable, View};
 pub(crate) use shell::single as quoted;
 pub use trial::try_transform;
 

@@ -104,6 +104,15 @@ impl Instant {
     }
 }
 
+/// Names that are known and have no value.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent<'a> {
+    /// The names.
+    pub names: &'a [&'a str],
+    /// The maps that hold them as well.
+    pub within: &'a [&'a str],
+}
+
 /// Everything an evaluation depends on beside the text.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -117,6 +126,9 @@ pub struct Context<'a> {
     pub exempt: &'a [Text],
     /// Names that come before those of the scope.
     pub extra: &'a [(&'a str, Value)],
+    /// Names that read as nothing: they are written as nothing, and are neither true nor defined.
+    /// Without any such rule what has no value is an error.
+    pub absent: Option<Absent<'a>>,
 }
 
 impl<'a> Context<'a> {
@@ -129,6 +141,7 @@ impl<'a> Context<'a> {
             needs_state: None,
             exempt: &[],
             extra: &[],
+            absent: None,
         }
     }
 
@@ -151,6 +164,27 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn with(self, extra: &'a [(&'a str, Value)]) -> Self {
         Context { extra, ..self }
+    }
+
+    /// The same where some names read as nothing.
+    #[must_use]
+    pub fn forgiving(self, absent: Absent<'a>) -> Self {
+        Context {
+            absent: Some(absent),
+            ..self
+        }
+    }
+
+    /// Whether a path leads to a name that reads as nothing.
+    fn reads_as_nothing(&self, path: &[String]) -> bool {
+        let Some(absent) = self.absent else {
+            return false;
+        };
+        let is = |names: &[&str], key: Option<&String>| {
+            key.is_some_and(|key| names.contains(&key.as_str()))
+        };
+        is(absent.names, path.first())
+            || (is(absent.within, path.first()) && is(absent.names, path.get(1)))
     }
 
     fn visible(&self, field: &str) -> bool {
@@ -306,6 +340,10 @@ pub(super) struct Root {
 /// What a root is in one evaluation.
 pub(super) enum Found {
     Missing,
+    /// Known, without a value, and read as nothing.
+    Nothing,
+    /// A map, and the keys in it that read as nothing.
+    Partial(Value, Vec<Arc<str>>),
     Value(Value),
     Failed(EvalError),
     Fields(Vec<(Arc<str>, Result<Value, EvalError>)>),
@@ -353,19 +391,29 @@ impl Plan {
         }
     }
 
-    /// Which of the reads finds nothing.
+    /// Which of the reads finds nothing; one that may find nothing only if all others find
+    /// something.
     pub(super) fn missing(&self, context: &Context<'_>) -> Option<String> {
-        self.required.iter().find_map(|read| context.missing(read))
+        let is_allowed = |read: &&Read| context.reads_as_nothing(&read.path);
+        let forbidden = self.required.iter().filter(|read| !is_allowed(read));
+        let allowed = self.required.iter().filter(is_allowed);
+        let mut all = forbidden.chain(allowed);
+        all.find_map(|read| context.missing(read))
     }
 }
 
 impl Root {
     pub(super) fn find(&self, context: &Context<'_>) -> Found {
         let Some(view) = self.view else {
-            return match context.name(&self.name) {
-                Ok(Some(value)) => Found::Value(value),
-                Ok(None) => Found::Missing,
-                Err(error) => Found::Failed(error),
+            return match (context.name(&self.name), context.absent) {
+                (Ok(Some(value)), Some(absent)) if absent.within.contains(&&*self.name) => {
+                    let keys = absent.names.iter().map(|&name| Arc::from(name));
+                    Found::Partial(value, keys.collect())
+                }
+                (Ok(None), Some(absent)) if absent.names.contains(&&*self.name) => Found::Nothing,
+                (Ok(Some(value)), _) => Found::Value(value),
+                (Ok(None), _) => Found::Missing,
+                (Err(error), _) => Found::Failed(error),
             };
         };
         let Some(fields) = &self.fields else {

@@ -183,6 +183,9 @@ pub struct Children {
     /// The number of the fan-out, in a run that an agent drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ActionId>,
+    /// What the author tells every sub-agent, where that is the same for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 impl Children {

@@ -117,6 +117,21 @@ impl Store {
         }
     }
 
+    /// The tier a change goes to: `state.x` is written where reading `state.x` finds it, unless
+    /// the state tier has an `x` of its own.
+    fn home(&self, change: &Change) -> Tier {
+        match change.path.first() {
+            Some(field)
+                if change.tier == Tier::State
+                    && !self.state.contains_key(field.as_str())
+                    && self.raw.contains_key(field.as_str()) =>
+            {
+                Tier::Raw
+            }
+            _ => change.tier,
+        }
+    }
+
     /// Applies a batch, all of it or nothing, and says what was written.
     ///
     /// # Errors
@@ -156,7 +171,8 @@ impl Store {
 
     fn one(&mut self, change: &Change) -> Result<Written, String> {
         let shown = || change.path.join(".");
-        if change.tier == Tier::Computed {
+        let tier = self.home(change);
+        if tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
         }
         let is_item = usize::from(change.operation == Operation::Append);
@@ -171,7 +187,7 @@ impl Store {
             mut slot,
             bytes: made_bytes,
             made,
-        } = slot(self.tier_mut(change.tier), &change.path)?;
+        } = slot(self.tier_mut(tier), &change.path)?;
         // An append must not look at the whole list: loops append.
         let (before, grown, shrunk) = match change.operation {
             Operation::Append => match slot.as_mut() {
@@ -229,12 +245,12 @@ impl Store {
         self.bytes = (self.bytes + made_bytes + grown).saturating_sub(shrunk);
         Ok(match made {
             Some((depth, before)) => Written {
-                tier: change.tier,
+                tier,
                 path: change.path[..=depth].to_vec(),
                 before: Before::Value(before),
             },
             None => Written {
-                tier: change.tier,
+                tier,
                 path: change.path.clone(),
                 before,
             },

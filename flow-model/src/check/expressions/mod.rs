@@ -393,9 +393,15 @@ impl<'d> Pass<'_, 'd> {
         };
         let whole = split_path(write.path.text, dialect).is_some_and(|(_, s)| s.len() == 1);
         let sets = write.operation == crate::graph::Operation::Set;
-        let declared = self.checker.document.state.iter().find(|declared| {
-            declared.name.value == field && declared.by_hand == (tier == Tier::State)
-        });
+        let state = &self.checker.document.state;
+        let named = |by_hand: bool| {
+            let mut fields = state.iter();
+            fields.find(|declared| declared.name.value == field && declared.by_hand == by_hand)
+        };
+        let declared = match tier {
+            Tier::State => named(true).or_else(|| named(false)),
+            _ => named(false),
+        };
         if let Some(declared) = declared
             && declared.ty != Type::Any
             && whole

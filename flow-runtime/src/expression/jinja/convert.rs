@@ -12,7 +12,8 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 use super::super::error::EvalError;
 use super::super::meter;
 use super::super::{DEEPEST, shallow};
-use super::filters::{Moment, Unquoted};
+use super::filters::Unquoted;
+use super::moment::{Day, Moment};
 use crate::value::{List, Map, Value};
 
 /// A value for minijinja.
@@ -126,7 +127,10 @@ fn number(value: &Jinja) -> Value {
 
 fn plain(value: &Jinja) -> Result<Value, EvalError> {
     if let Some(moment) = value.downcast_object_ref::<Moment>() {
-        return Ok(Value::text(moment.0.plain()));
+        return Ok(Value::text(moment.text()));
+    }
+    if let Some(day) = value.downcast_object_ref::<Day>() {
+        return Ok(Value::text(day.text()));
     }
     if let Some(unquoted) = value.downcast_object_ref::<Unquoted>() {
         return Ok(Value::text(&*unquoted.0));

@@ -13,10 +13,11 @@ use minijinja_contrib::pycompat;
 use regex::Regex;
 use sha2::{Digest, Sha256};
 
-use super::super::clock::Civil;
 use super::super::error::EvalError;
 use super::super::{meter, shell, text};
 use super::convert::{from_jinja, to_jinja, weigh, weigh_held};
+use super::moment::Moment;
+use super::wording;
 use crate::value::Value;
 
 /// The widest field, and the deepest indentation, that formatting may be told to produce.
@@ -25,39 +26,6 @@ const WIDEST: u64 = 10_000;
 const MOST_INDENT: u64 = 64;
 /// Compiled expressions kept per thread.
 const MOST_REGEXES: usize = 256;
-
-/// What `now()` gives.
-#[derive(Debug)]
-pub(super) struct Moment(pub(super) Civil);
-
-impl Object for Moment {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Plain
-    }
-
-    fn call_method(
-        self: &Arc<Self>,
-        _: &mut State<'_, '_>,
-        method: &str,
-        args: &[Jinja],
-    ) -> Result<Jinja, Error> {
-        match method {
-            "isoformat" => from_args(args).map(|()| Jinja::from(self.0.iso())),
-            "timestamp" => from_args(args).map(|()| Jinja::from(self.0.timestamp())),
-            "date" => from_args(args).map(|()| Jinja::from(self.0.date())),
-            "strftime" => {
-                let (format,): (&str,) = from_args(args)?;
-                produce(format.len() as u64 * 16)?;
-                Ok(Jinja::from(self.0.strftime(format)))
-            }
-            _ => Err(Error::from(ErrorKind::UnknownMethod)),
-        }
-    }
-
-    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.plain())
-    }
-}
 
 /// Text that a command takes as it is.
 #[derive(Debug)]
@@ -122,6 +90,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
             .map(|value| to_jinja(&value))
             .map_err(fail)
     });
+    wording::register(environment);
     environment.set_unknown_method_callback(method);
 }
 
@@ -134,7 +103,7 @@ pub(super) fn produce(bytes: u64) -> Result<(), Error> {
     meter::produce(bytes).map_err(fail)
 }
 
-fn wrong(message: impl Into<String>) -> Error {
+pub(super) fn wrong(message: impl Into<String>) -> Error {
     fail(EvalError::wrong_type(message))
 }
 
@@ -145,14 +114,14 @@ fn text_of(value: &Jinja) -> Result<String, Error> {
 }
 
 /// A value as a string value; a string stays itself.
-fn as_text(value: &Jinja) -> Result<Jinja, Error> {
+pub(super) fn as_text(value: &Jinja) -> Result<Jinja, Error> {
     if value.as_str().is_some() {
         return Ok(value.clone());
     }
     text_of(value).map(Jinja::from)
 }
 
-fn as_str<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {
+pub(super) fn as_str<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {
     match value.as_str() {
         Some(text) => Ok(text),
         None if value.is_undefined() => Err(fail(EvalError::nameless())),
@@ -181,7 +150,7 @@ fn sequence(value: &Jinja) -> bool {
 }
 
 /// The members of a list, counted one by one.
-fn members(value: &Jinja) -> Result<Vec<Jinja>, Error> {
+pub(super) fn members(value: &Jinja) -> Result<Vec<Jinja>, Error> {
     let mut items = Vec::new();
     for item in value.try_iter()? {
         produce(24)?;
@@ -637,7 +606,7 @@ thread_local! {
 }
 
 /// The compiled expression, shared: a clone of a `Regex` starts with an empty cache.
-fn regex(pattern: &str) -> Result<Arc<Regex>, Error> {
+pub(super) fn regex(pattern: &str) -> Result<Arc<Regex>, Error> {
     REGEXES.with(|known| {
         let mut known = known.borrow_mut();
         if let Some(regex) = known.get(pattern) {
@@ -758,7 +727,7 @@ fn python_replacement(text: &str) -> String {
 }
 
 /// Python's methods of strings, lists and maps.
-fn method(
+pub(super) fn method(
     state: &mut State<'_, '_>,
     value: &Jinja,
     name: &str,

@@ -2,7 +2,9 @@
 
 mod convert;
 mod filters;
+mod moment;
 mod program;
+mod wording;
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, LazyLock};
@@ -35,11 +37,21 @@ pub(super) struct Program {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
     Text,
+    /// Text in which what has no value may be written as nothing.
+    Forgiving,
     Command,
 }
 
 static TEXTS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Text));
+static FORGIVING: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Forgiving));
 static COMMANDS: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Aim::Command));
+
+/// What reads as nothing: the value of `0 if false`, which is undefined without being an error.
+static NOTHING: LazyLock<Jinja> = LazyLock::new(|| {
+    let environment = Environment::empty();
+    let made = environment.compile_expression("0 if false");
+    made.and_then(|made| made.eval(())).unwrap_or_default()
+});
 
 thread_local! {
     /// The values of the command being rendered.
@@ -66,6 +78,13 @@ fn environment(aim: Aim) -> Environment<'static> {
     });
     match aim {
         Aim::Text => environment.set_formatter(emit_text),
+        Aim::Forgiving => environment.set_formatter(|out, state, value| {
+            // What is an error does not come as far as this.
+            match value.is_undefined() {
+                true => Ok(()),
+                false => emit_text(out, state, value),
+            }
+        }),
         Aim::Command => environment.set_formatter(emit_held),
     }
     environment
@@ -150,7 +169,11 @@ impl Program {
     /// The text of a template.
     pub(super) fn text(&self, context: &Context<'_>) -> Result<String, EvalError> {
         let mut out = String::new();
-        self.run(&TEXTS, &mut out, context)
+        let environment = match context.absent {
+            Some(_) => &FORGIVING,
+            None => &TEXTS,
+        };
+        self.run(environment, &mut out, context)
             .map_err(|error| self.named(error, context))?;
         Ok(out)
     }
@@ -288,7 +311,17 @@ impl Root {
         for root in &plan.roots {
             let value = match root.find(context) {
                 Found::Missing => continue,
+                Found::Nothing => NOTHING.clone(),
                 Found::Value(value) => convert::to_jinja(&value),
+                Found::Partial(value, absent) => {
+                    let held = value.as_map().into_iter().flat_map(|map| &map.0);
+                    let held = held.map(|(name, value)| (name.clone(), convert::to_jinja(value)));
+                    let absent = absent.into_iter().map(|name| (name, NOTHING.clone()));
+                    Jinja::from_object(Fields {
+                        fields: held.collect(),
+                        hidden: absent.collect(),
+                    })
+                }
                 Found::Failed(error) => Jinja::from(fail(error)),
                 Found::Fields(fields) => {
                     let fields = fields.into_iter().map(|(name, value)| match value {
@@ -333,7 +366,7 @@ impl Object for Root {
 #[derive(Debug)]
 struct Fields {
     fields: Vec<(Arc<str>, Jinja)>,
-    /// Fields that are not seen, and whose reading is an error.
+    /// Fields that are not seen, and what reading them gives: an error, or nothing.
     hidden: Vec<(Arc<str>, Jinja)>,
 }
 

@@ -101,8 +101,8 @@ impl Code {
         let mut arguments = Vec::with_capacity(self.plan.roots.len());
         for root in &self.plan.roots {
             let argument = match root.find(context) {
-                Found::Missing => Argument::Undefined,
-                Found::Value(value) => Argument::Value(value),
+                Found::Missing | Found::Nothing => Argument::Undefined,
+                Found::Value(value) | Found::Partial(value, _) => Argument::Value(value),
                 Found::Failed(error) => return Err(error),
                 Found::Fields(fields) => {
                     let fields = fields.into_iter();

@@ -72,7 +72,16 @@
       isoformat: () => host.strftime('%Y-%m-%dT%H:%M:%S', millis),
       strftime: (format) => host.strftime(String(format), millis),
       timestamp: () => millis / 1000,
-      date: () => host.strftime('%Y-%m-%d', millis),
+      date: () => {
+        const day = () => host.strftime('%Y-%m-%d', millis);
+        return freeze({
+          isoformat: day,
+          strftime: (format) => host.strftime(String(format), millis),
+          [Symbol.toPrimitive]: day,
+          toString: day,
+          toJSON: day,
+        });
+      },
       [Symbol.toPrimitive]: (hint) => (hint === 'number' ? millis : plain()),
       toString: plain,
       toJSON: plain,

@@ -363,6 +363,182 @@ fn faults_are_told_apart() {
     assert_eq!(fails("'a' | regex_search('(')").0, ErrorKind::Syntax);
 }
 
+/// What each yields is what Jinja 3.1 yields.
+#[test]
+fn filters_for_texts_and_markup_yield_what_they_yield_in_jinja() {
+    for (source, value) in [
+        ("'abc' | center(10)", "\"   abc    \""),
+        ("'abc' | center(9)", "\"   abc   \""),
+        ("'abcd' | center(9)", "\"   abcd  \""),
+        ("1 | filesizeformat", "\"1 Byte\""),
+        ("999 | filesizeformat", "\"999 Bytes\""),
+        ("1500 | filesizeformat", "\"1.5 kB\""),
+        ("1500 | filesizeformat(true)", "\"1.5 KiB\""),
+        ("1234567890 | filesizeformat(binary=true)", "\"1.1 GiB\""),
+        ("'13000' | filesizeformat", "\"13.0 kB\""),
+        (
+            "'<b>\"x\"</b> & y' | forceescape",
+            "\"&lt;b&gt;&#34;x&#34;&lt;/b&gt; &amp; y\"",
+        ),
+        (
+            "'<p>Hello,\\n  <b>you</b> &amp; <!-- x > y --> me &#33; 1 < 2' | striptags",
+            "\"Hello, you & me ! 1 < 2\"",
+        ),
+        ("'foo bar baz qux' | truncate(9)", "\"foo...\""),
+        ("'foo bar baz qux' | truncate(9, True)", "\"foo ba...\""),
+        ("'foo bar baz qux' | truncate(11)", "\"foo bar baz qux\""),
+        (
+            "'foo bar baz qux' | truncate(11, False, '...', 0)",
+            "\"foo bar...\"",
+        ),
+        (
+            "'foo bar baz qux' | truncate(length=10, end='…', leeway=0)",
+            "\"foo bar…\"",
+        ),
+        ("'a b/c?d=é' | urlencode", "\"a%20b/c%3Fd%3D%C3%A9\""),
+        ("{'a b': '1/2', 'c': 3} | urlencode", "\"a+b=1%2F2&c=3\""),
+        ("[('x', 'y z'), ('q', '&')] | urlencode", "\"x=y+z&q=%26\""),
+        ("'one two, three-four 5_six' | wordcount", "5"),
+        (
+            "'The quick brown fox jumps over the lazy dog' | wordwrap(10)",
+            "\"The quick\\nbrown fox\\njumps over\\nthe lazy\\ndog\"",
+        ),
+        (
+            "'well-known self-explanatory a-b 1-2 x' | wordwrap(8)",
+            "\"well-\\nknown\\nself-exp\\nlanatory\\na-b 1-2\\nx\"",
+        ),
+        (
+            "'abcdefghijkl mno' | wordwrap(5)",
+            "\"abcde\\nfghij\\nkl\\nmno\"",
+        ),
+        (
+            "'abcdefghijkl mno' | wordwrap(5, false)",
+            "\"abcdefghijkl\\nmno\"",
+        ),
+        (
+            "'ab-cdefghijkl mno' | wordwrap(6, wrapstring='|')",
+            "\"ab-cde|fghijk|l mno\"",
+        ),
+        (
+            "'one  two\\n\\n  three four' | wordwrap(7)",
+            "\"one\\ntwo\\n\\n  three\\nfour\"",
+        ),
+        (
+            "{'class': 'a \"b\"', 'missing': none, 'id': 3} | xmlattr",
+            "\" class=\\\"a &#34;b&#34;\\\" id=\\\"3\\\"\"",
+        ),
+        ("{'id': 3} | xmlattr(false)", "\"id=\\\"3\\\"\""),
+        (
+            "'see (http://a.b/c), www.x.org. me@x.org or foo.com <y>' | urlize",
+            "\"see (http://a.b/c), <a href=\\\"https://www.x.org\\\" rel=\\\"noopener\\\">www.x.org</a>. <a href=\\\"mailto:me@x.org\\\">me@x.org</a> or <a href=\\\"https://foo.com\\\" rel=\\\"noopener\\\">foo.com</a> &lt;y&gt;\"",
+        ),
+        (
+            "'http://example.com/a/long/path' | urlize(10, true, target='_blank')",
+            "\"<a href=\\\"http://example.com/a/long/path\\\" rel=\\\"nofollow noopener\\\" target=\\\"_blank\\\">http://exa...</a>\"",
+        ),
+        ("'http://a.b' | urlize(rel='ugc')", "\"http://a.b\""),
+        ("'www.a.b/?q=1&x' | urlize", "\"www.a.b/?q=1&amp;x\""),
+        (
+            "'ab - cd -- efgh--ijkl -x' | wordwrap(4)",
+            "\"ab -\\ncd\\n--\\nefgh\\n--\\nijkl\\n-x\"",
+        ),
+        ("'trailing   ' | wordwrap(20)", "\"trailing\""),
+        ("'  lead' | wordwrap(20)", "\"  lead\""),
+        ("'a' | wordwrap(3) | wordcount", "1"),
+        ("'' | wordwrap(5)", "\"\""),
+        ("'' | truncate(5)", "\"\""),
+        (
+            "'éééé éééé éééé' | truncate(8, true, '', 0)",
+            "\"éééé ééé\"",
+        ),
+        ("0 | filesizeformat", "\"0 Bytes\""),
+        ("-5 | filesizeformat", "\"-5 Bytes\""),
+        ("999999 | filesizeformat", "\"1000.0 kB\""),
+        ("'' | striptags", "\"\""),
+        ("'a<b' | striptags", "\"a<b\""),
+        ("'&lt;b&gt; &nbsp;&bogus;' | striptags", "\"<b>  &bogus;\""),
+        ("'http://x.y).' | urlize", "\"http://x.y).\""),
+        (
+            "'mailto:a@b.co' | urlize",
+            "\"<a href=\\\"mailto:a@b.co\\\">a@b.co</a>\"",
+        ),
+        (
+            "'WWW.A.org http://[::1]/ ftp://x' | urlize",
+            "\"<a href=\\\"https://WWW.A.org\\\" rel=\\\"noopener\\\">WWW.A.org</a> <a href=\\\"http://[::1]/\\\" rel=\\\"noopener\\\">http://[::1]/</a> ftp://x\"",
+        ),
+        (
+            "'a--b http://x.com/(y)' | urlize",
+            "\"a--b <a href=\\\"http://x.com/(y)\\\" rel=\\\"noopener\\\">http://x.com/(y)</a>\"",
+        ),
+    ] {
+        assert_eq!(eval(source), json(value), "{source}");
+    }
+    for source in [
+        "'x' | truncate(2)",
+        "'x' | truncate(9, leeway=-1)",
+        "'x' | wordwrap(0)",
+        "'x' | center(100000)",
+        "'x' | center(5, 6)",
+        "'x' | truncate(lenght=5)",
+        "'x' | filesizeformat",
+        "[1, 2] | urlencode",
+        "[[1, 2, 3]] | urlencode",
+        "'x' | xmlattr",
+        "{'a b': 1} | xmlattr",
+    ] {
+        assert_eq!(fails(source).0, ErrorKind::Type, "{source}");
+    }
+}
+
+#[test]
+fn what_is_drawn_is_drawn_again_from_the_same_moment() {
+    let drawn = |seed: u64| {
+        let (world, instant) = (world(), Instant::new(MOMENT, seed));
+        let source = sole(
+            "[range(1000) | random, range(1000) | random]",
+            Dialect::Jinja,
+        );
+        let value = Engine::new().eval_expression(&source, &Context::new(&world, &instant));
+        value.unwrap()
+    };
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+    assert_eq!(eval("['a'] | random ~ 'b' | random"), json(r#""ab""#));
+    assert_eq!(fails("[] | random").0, ErrorKind::Undefined);
+}
+
+#[test]
+fn functions_of_jinja_that_remember_are_there() {
+    let source = "{% set c = cycler('a', 'b') %}{% set comma = joiner() %}\
+                  {% for n in range(3) %}{{ comma() }}{{ c.next() }}{% endfor %}";
+    assert_eq!(render(source), "a, b, a");
+    let source = "{% macro m() %}{% endmacro %}{{ m is callable }} {{ now is callable }} {{ 1 is callable }}";
+    assert_eq!(render(source), "true true false");
+}
+
+#[test]
+fn a_time_has_a_day_and_both_have_their_parts() {
+    assert_eq!(
+        render(
+            "{{ now().date() }} {{ now().date().isoformat() }} {{ now().date().strftime('%d.%m.') }} \
+             {{ now().date().split('-') | length }} {{ now().year }}-{{ now().date().month }} \
+             {{ now().hour }} {{ now().weekday() + 1 == now().date().isoweekday() }}"
+        ),
+        super::render(
+            "{{ now().strftime('%Y-%m-%d') }} {{ now().strftime('%Y-%m-%d') }} \
+             {{ now().strftime('%d.%m.') }} 3 {{ now().strftime('%Y') }}-{{ now().strftime('%m') | int }} \
+             {{ now().strftime('%H') | int }} true",
+            Dialect::Jinja
+        )
+        .unwrap()
+    );
+    assert_eq!(eval("now().date()"), eval("now().strftime('%Y-%m-%d')"));
+    let day = |source: &str| super::eval(source, Dialect::Js).unwrap();
+    assert_eq!(day("now().date()"), eval("now().date()"));
+    assert_eq!(day("now().date().isoformat()"), eval("now().date()"));
+    assert_eq!(day("now().date() + '!'"), eval("now().date() ~ '!'"));
+}
+
 #[test]
 fn every_name_of_the_vocabulary_is_registered() {
     for name in vocabulary::FILTERS {

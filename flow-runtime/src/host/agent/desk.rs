@@ -81,8 +81,20 @@ pub(super) struct Called {
     pub(super) call: ActionId,
     /// What the names of its steps have before them here.
     pub(super) name: String,
+    /// The task here that the call is a step of.
+    pub(super) task: Option<String>,
     /// The name there, where one was given.
     pub(super) rest: Option<String>,
+}
+
+impl Called {
+    /// The task, here, of whoever works on a task there; or on all but the tasks there.
+    pub(super) fn seen_from(&self, task: Option<String>) -> Option<String> {
+        match task {
+            Some(task) => Some(format!("{}/{task}", self.name)),
+            None => self.task.clone(),
+        }
+    }
 }
 
 /// What became of a result.
@@ -568,6 +580,7 @@ impl Desk {
             run: called(self.driver.id, action),
             call: action.id,
             name: self.driver.run.step_name(action),
+            task: self.task_of(self.driver.run.part(action)),
             rest,
         }
     }

@@ -242,10 +242,11 @@ impl Turn {
     }
 
     /// The same, for somebody who asked the run that called this one.
-    fn seen_from(mut self, run: RunId, call: &str) -> Self {
+    fn seen_from(mut self, run: RunId, called: &Called) -> Self {
+        let call = &called.name;
         let before = |name: &mut String| *name = format!("{call}/{name}");
         self.run = run;
-        self.task.as_mut().map(before);
+        self.task = called.seen_from(self.task);
         for task in &mut self.open_tasks {
             before(&mut task.id);
             task.run = run;
@@ -501,16 +502,17 @@ impl Agents {
     ) -> Result<Turn, AgentError> {
         let turn = self.attend(run, task, page, patience).await?;
         if patience.drives && turn.status.is_over() {
-            self.lead_on(run, false)?;
+            self.lead_on(run, Vec::new())?;
         }
         Ok(turn)
     }
 
     /// Lets the run that called this one, and those above it, go on from what came of it, without
-    /// anybody waiting for that. Where a run that this one has called was answered, this one too.
-    fn lead_on(&self, run: RunId, below: bool) -> Result<(), AgentError> {
+    /// anybody waiting for that. Where a run that this one has called was answered, the parts of
+    /// this one that have called it go on too, the innermost first.
+    fn lead_on(&self, run: RunId, callers: Vec<Option<String>>) -> Result<(), AgentError> {
         let outermost = self.host().outermost(run)?;
-        if outermost == run && !below {
+        if outermost == run && callers.is_empty() {
             return Ok(());
         }
         let agents = self.clone();
@@ -519,10 +521,13 @@ impl Agents {
                 from: 0,
                 most: Some(0),
             };
-            // What keeps it from going on is told to whoever asks for the run next.
-            let _ = agents
-                .attend(outermost, None, page, Patience::of(LONGEST))
-                .await;
+            let within = callers.into_iter().map(|task| (run, task));
+            for (run, task) in within.chain([(outermost, None)]) {
+                // What keeps it from going on is told to whoever asks for the run next.
+                let _ = agents
+                    .attend(run, task.as_deref(), page, Patience::of(LONGEST))
+                    .await;
+            }
         });
         Ok(())
     }
@@ -564,7 +569,7 @@ impl Agents {
             };
             let turn = Box::pin(self.attend(called.run, rest, page, patience)).await?;
             if !turn.status.is_over() || rest.is_some() {
-                return Ok(turn.seen_from(run, &called.name));
+                return Ok(turn.seen_from(run, &called));
             }
             self.redo(run, &called).await?;
         }
@@ -617,8 +622,8 @@ impl Agents {
         patience: Patience,
     ) -> Result<Turn, AgentError> {
         let taken = self.take(run, step, submission).await?;
-        if taken.below {
-            self.lead_on(run, true)?;
+        if !taken.callers.is_empty() {
+            self.lead_on(run, taken.callers)?;
         }
         let task = taken.task.as_deref();
         let mut turn = self.next(run, task, page, patience).await?;
@@ -651,21 +656,24 @@ impl Agents {
             Submitted::Taken(task) => Ok(Taken {
                 task,
                 repeated: false,
-                below: false,
+                callers: Vec::new(),
             }),
             Submitted::Repeated(task) => Ok(Taken {
                 task,
                 repeated: true,
-                below: false,
+                callers: Vec::new(),
             }),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
                 let taken = Box::pin(self.take(called.run, rest, submission)).await?;
-                let task = taken.task.map(|task| format!("{}/{task}", called.name));
+                let tasks = taken.callers.into_iter().flatten();
+                let mut callers: Vec<Option<String>> =
+                    tasks.map(|task| called.seen_from(Some(task))).collect();
+                callers.push(called.task.clone());
                 Ok(Taken {
-                    task,
-                    below: true,
-                    ..taken
+                    task: called.seen_from(taken.task),
+                    repeated: taken.repeated,
+                    callers,
                 })
             }
         }
@@ -775,7 +783,7 @@ impl Agents {
                 Ok(())
             }
         }?;
-        self.lead_on(run, false)
+        self.lead_on(run, Vec::new())
     }
 
     /// Whether an agent drives a run.
@@ -856,8 +864,9 @@ struct Taken {
     task: Option<String>,
     /// Whether the step had its result before.
     repeated: bool,
-    /// Whether the step is of a run that was called.
-    below: bool,
+    /// Where the step is of a run that was called: the parts that wait for that run, and for the
+    /// ones between, the innermost first.
+    callers: Vec<Option<String>>,
 }
 
 /// How long a run is followed that nobody waits for: as long as it goes on by itself.
