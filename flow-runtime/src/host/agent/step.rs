@@ -4,6 +4,7 @@
 use flow_model::graph::{By, OutputFormat, PromptKind, Runner, Write};
 use serde_json::{Map, Value as Json, json};
 
+use crate::host::JUDGE_INSTRUCTIONS;
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Origin, Run, Tasks};
 use crate::secret;
@@ -244,10 +245,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
             );
             put("choices", Json::Array(choices.collect()));
             put("result", result.to_json());
-            let text = "Decide which description in `choices` holds for `result`. Submit \
-                {\"choice\": index}, or {\"choice\": null} if none does."
-                .to_owned();
-            (StepKind::Judge, text)
+            (StepKind::Judge, JUDGE_INSTRUCTIONS.to_owned())
         }
         Deed::Call { .. } | Deed::Environment { .. } => (StepKind::Delegate, String::new()),
     };
