@@ -147,3 +147,28 @@ outputs: {r: {type: string, value: '{{ state.r.response }}'}}
         ran.stderr
     );
 }
+
+#[test]
+fn an_agent_command_finishes_what_is_built_in() {
+    let place = Place::with(&[("spec.md", "A clock.")]);
+    let answer = r#"{"pieces": ["hands"], "text": "1. hands"}"#;
+    let plan = |args: &[&str]| {
+        let agent = format!("cat > /dev/null; echo '{answer}'");
+        let ran = place.command(args).env("FLOW_AGENT", agent).output();
+        super::Ran::from(ran.unwrap())
+    };
+    let ran = plan(&["plan", "spec.md", "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let written = std::fs::read_to_string(place.path("PLAN.md")).unwrap();
+    assert_eq!(written.trim(), "1. hands");
+
+    // A person's answer is read as an agent's is.
+    let waits = place.run(&["plan", "spec.md", "-p", "output_filename=B.md"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let answered = place.run(&["answer", "latest", answer]);
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+    assert_eq!(
+        std::fs::read(place.path("B.md")).unwrap(),
+        written.as_bytes()
+    );
+}

@@ -259,14 +259,17 @@ impl Host {
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
-        let command = self.inner.options.agent.as_ref()?;
+        let agent_command = self.inner.options.agent.as_ref()?;
         let meant = agent.map(|agent| agent.trim_start_matches('@'));
         let own = meant.and_then(|agent| self.instructions_of(run, agent));
         let told = match own {
             Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
             None => instructions.to_owned(),
         };
-        let command = format!("printf '%s' {} | {command}", expression::quoted(&told));
+        let command = format!(
+            "printf '%s' {} | {agent_command}",
+            expression::quoted(&told)
+        );
         let env: Vec<(String, String)> = meant
             .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
             .into_iter()
@@ -296,17 +299,14 @@ impl Host {
                         .get("stdout")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
+                    let mut answered = vec![("response", Value::text(response.trim_end()))];
+                    // Who was asked by name is named by the run.
+                    if agent.is_none() {
+                        answered.push(("agent_used", Value::text(agent_command)));
+                    }
                     Happening::Completed {
                         action: action.id,
-                        result: Value::map([
-                            ("response", Value::text(response.trim_end())),
-                            (
-                                "agent_used",
-                                Value::text(
-                                    self.inner.options.agent.as_deref().unwrap_or_default(),
-                                ),
-                            ),
-                        ]),
+                        result: Value::map(answered),
                     }
                 }
                 _ => {
@@ -314,7 +314,15 @@ impl Host {
                         .get("stderr")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
-                    let message = format!("the agent command failed: {}", stderr.trim());
+                    let ended = match result.get("exit_code") {
+                        Some(Value::Int(code)) => format!("ended with exit code {code}"),
+                        _ => "was stopped".to_owned(),
+                    };
+                    let mut message = format!("the agent command `{agent_command}` {ended}");
+                    if !stderr.trim().is_empty() {
+                        message.push_str(": ");
+                        message.push_str(stderr.trim());
+                    }
                     failed(Failure::new(FailureKind::Action, message))
                 }
             },

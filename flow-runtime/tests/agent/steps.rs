@@ -101,6 +101,39 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
 }
 
 #[tokio::test]
+async fn an_answer_with_a_shape_reads_the_same_however_it_is_put() {
+    let definition = |returns: &str| {
+        format!(
+            "outputs: {{r: '{{{{ state.r }}}}'}}
+steps:
+  - {{id: rate, type: delegate, instructions: Rate it., {returns}output_to: r}}
+"
+        )
+    };
+    let shape = "returns: {type: object, required: [score]}, ";
+    let whole = "returns: {type: object, required: [response]}, ";
+    let rated = json!({"response": {"score": 5}, "agent_used": "agent"});
+    let told = json!({"response": "good", "agent_used": "agent"});
+    let cases = [
+        (shape, json!({"score": 5}), &rated),
+        (shape, json!({"response": {"score": 5}}), &rated),
+        (shape, json!("```json\n{\"score\": 5}\n```"), &rated),
+        (shape, json!({"response": "{\"score\": 5}"}), &rated),
+        (whole, json!({"response": "good"}), &told),
+        (whole, json!("{\"response\": \"good\"}"), &told),
+        ("", json!("good"), &told),
+        ("", json!({"response": "good"}), &told),
+    ];
+    let server = Server::new();
+    for (returns, answer, wanted) in cases {
+        let run = server.start(&definition(returns), json!({})).await;
+        server.next(run, None).await;
+        let turn = server.submit(run, "rate", answer.clone()).await;
+        assert_eq!(output(&turn)["r"], *wanted, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn every_call_may_be_answered_by_another_server() {
     let mut server = Server::new();
     let run = server.start(EVERY_KIND, json!({"branch": "main"})).await;
