@@ -541,3 +541,43 @@ steps:
         );
     }
 }
+
+#[test]
+fn a_task_that_returns_its_error_is_tried_again_and_collected_first() {
+    let place = Place::new();
+    let report = place.run(
+        "
+state: {errors: []}
+tasks:
+  upload:
+    inputs: {file: {type: string, required: true}}
+    steps:
+      - id: send
+        type: shell
+        command: echo {{ inputs.file }} >> sent; test {{ inputs.file }} = good || test $(grep -c {{ inputs.file }} sent) = 2 -a {{ inputs.file }} = later
+    on_error:
+      return: true
+      steps: [{id: undo, type: shell, command: 'echo {{ inputs.file }} >> undone'}]
+steps:
+  - id: each
+    type: foreach
+    items: [good, later, never]
+    task: upload
+    sequential: true
+    on_child_error: {strategy: retry_failed, max_retries: 2, collect_to: errors}
+    output_to: uploads
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let tried = lines(&place.path("sent"));
+    let tries = |file: &str| tried.iter().filter(|line| *line == file).count();
+    assert_eq!((tries("good"), tries("later"), tries("never")), (1, 2, 3));
+    assert_eq!(lines(&place.path("undone")).len(), 4);
+    let state = state(&report);
+    assert_eq!(state["uploads"][2]["error"]["step"], "send");
+    assert!(state["uploads"][0].get("error").is_none());
+    assert!(state["uploads"][1].get("error").is_none());
+    let collected = state["errors"].as_array().unwrap();
+    assert_eq!(collected.len(), 1, "{collected:?}");
+    assert_eq!(collected[0]["index"], 2);
+}

@@ -1,6 +1,7 @@
 //! Runs that call others: what the one does to the other.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use flow_runtime::journal::{Journal, Listing};
 use serde_json::Value;
@@ -171,4 +172,38 @@ fn an_agent_command_finishes_what_is_built_in() {
         std::fs::read(place.path("B.md")).unwrap(),
         written.as_bytes()
     );
+
+fn a_run_that_waits_for_one_that_sleeps_is_listed_as_sleeping_too() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/nap.yaml",
+            "steps: [{id: long, type: wait, duration_seconds: 3600}]\n",
+        ),
+        (
+            ".flow/workflows/outer.yaml",
+            "steps: [{id: c, type: call, workflow: nap}]\n",
+        ),
+    ]);
+    let mut outer = place.command(&["run", "outer"]).spawn().unwrap();
+    // There is nothing to see before the child is asleep.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !runs(&place).contains(&pair("nap", "sleeping")) {
+        assert!(Instant::now() < until, "{:?}", runs(&place));
+    }
+    let asleep = [pair("nap", "sleeping"), pair("outer", "sleeping")];
+    assert_eq!(runs(&place), asleep);
+    let listed = place.run(&["runs", "--status", "sleeping", "--format", "json"]);
+    let listed = listed.json();
+    let (nap, outer_run) = (&listed["runs"][0], &listed["runs"][1]);
+    assert_eq!(outer_run["workflow"], "outer");
+    assert!(nap["wake_at"].is_string() && nap["pending"].is_null());
+    assert_eq!(outer_run["wake_at"], nap["wake_at"]);
+    let shown = place.run(&["show", "latest", "--format", "json"]).json();
+    assert_eq!(shown["status"], "sleeping");
+    outer.kill().unwrap();
+    outer.wait().unwrap();
+    // Nobody wakes them now, and that is said of both.
+    assert_eq!(runs(&place), asleep);
+    let told = place.run(&["runs"]).stdout;
+    assert_eq!(told.matches("nobody wakes it").count(), 2, "{told}");
 }

@@ -260,7 +260,7 @@ impl Machine<'_> {
             _ => None,
         };
         if let Some(index) = index {
-            self.child_ended(Some(Parent { frame: id, index }), ended);
+            self.child_ended(Some(Parent { frame: id, index }), ended.into());
         }
     }
 

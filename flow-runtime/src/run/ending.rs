@@ -6,6 +6,7 @@ use flow_model::tools::ContractSide;
 use super::data::Checkpoint;
 use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
@@ -24,7 +25,7 @@ impl<'r> Machine<'r> {
             BodyRef::Task(_) => {
                 let parent = frame.parent;
                 self.data.frames.remove(&id);
-                self.child_ended(parent, Ok(value.unwrap_or_default()));
+                self.child_ended(parent, Ended::Done(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
                 let failure = frame.error.clone();
@@ -42,9 +43,9 @@ impl<'r> Machine<'r> {
                     .and_then(|task| task.on_error.as_ref())
                     .is_some_and(|on_error| on_error.returns);
                 let ended = if returns {
-                    Ok(Value::map([("error", failure.to_value())]))
+                    Ended::Returned(failure)
                 } else {
-                    Err(failure)
+                    Ended::Failed(failure)
                 };
                 self.child_ended(parent, ended);
             }
@@ -119,7 +120,7 @@ impl<'r> Machine<'r> {
             BodyRef::Cleanup(_) => {
                 let (parent, first) = (frame.parent, frame.error.clone());
                 self.data.frames.remove(&id);
-                self.child_ended(parent, Err(first.unwrap_or(failure)));
+                self.child_ended(parent, Ended::Failed(first.unwrap_or(failure)));
             }
         }
         Next::Over
@@ -137,7 +138,7 @@ impl<'r> Machine<'r> {
         let Some(handler) = handler else {
             let parent = frame.parent;
             self.data.frames.remove(&id);
-            self.child_ended(parent, Err(failure));
+            self.child_ended(parent, Ended::Failed(failure));
             return;
         };
         frame.body = BodyRef::Cleanup(task);

@@ -10,6 +10,7 @@ use super::computed::Dependents;
 use super::data::Data;
 use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
 use super::pattern::Patterns;
@@ -38,7 +39,7 @@ pub(super) struct Machine<'r> {
     pub(super) stretch: u64,
     /// Children that have ended, and that their fan-outs have not heard of. Tasks may nest: an end
     /// that leads to the next one must not be told from inside the first.
-    pub(super) ended: VecDeque<(Parent, Result<Value, Failure>)>,
+    pub(super) ended: VecDeque<(Parent, Ended)>,
 }
 
 /// Where a frame goes after a node.
