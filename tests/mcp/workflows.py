@@ -214,6 +214,44 @@ async def a_workflow_runs_by_name_or_given_whole(place):
     await place.every_way(case)
 
 
+async def variables_are_read_by_the_types_of_inputs_and_have_names_that_braces_can_hold(place):
+    place.workflow("typed", """\
+name: typed
+inputs:
+  count: {type: integer, required: true}
+  share: {type: number, default: 0.5}
+  force: {type: boolean, default: false}
+  tags: {type: array, default: []}
+  label: {type: string, default: none}
+  build-id: {type: string, default: b}
+initial_state: a-1
+states:
+  a-1:
+    action: {type: shell, command: "echo {build-id} {x.y} {my-var} {other-var}", output_to: said}
+    transitions: [{condition: {expression: "{{ inputs.force and count + 1 == 3 }}"}, next_state: end}]
+  end: {action: {type: shell, command: "test -n {a-1_stdout}"}}
+outputs:
+  all: "{{ [inputs.count, inputs.share, inputs.force, inputs.tags, inputs.label] }}"
+  said: "{{ state.said.stdout }}"
+""")
+
+    async def case(client):
+        given = {"count": "2", "share": "0.25", "force": "yes", "tags": '["a"]', "label": "7", "build-id": "b-1",
+                 "x.y": "dotted", "my-var": "dashed"}
+        ran = await call(client, "run_workflow", {"workflow_name": "typed", "initial_variables": given})
+        expect(ran, success=True, final_state="end")
+        expect(ran["output"], all=[2, 0.25, True, ["a"], "7"])
+        # What is no variable is left alone.
+        assert ran["output"]["said"] == "b-1 dotted dashed {other-var}\n", ran["output"]
+        for bad, words in (({"count": "two"}, ["`count`", "whole number", "`two`"]),
+                           ({"count": "1", "force": "maybe"}, ["`force`", "true or false"]),
+                           ({"count": "1", "my var": 1}, ["`my var`", "name of a variable"])):
+            reason = await refused(client, "run_workflow", {"workflow_name": "typed", "initial_variables": bad})
+            assert all(word in reason for word in words), reason
+
+    await place.every_way(case)
+
+
 async def a_signature_has_the_order_of_its_definition(place):
     def variables(*names):
         return {name: {"description": f"The {name}"} for name in names}

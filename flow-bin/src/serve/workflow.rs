@@ -115,7 +115,10 @@ async fn run_workflow(
     response.workflow_signature = Some(WorkflowSignature::of(&graph));
     let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
     graph.limits.timeout = Some(limit.min(request.execution_timeout));
-    let (inputs, variables) = bound(&graph, request.inputs, request.initial_variables);
+    let inputs = Given::from(&Value::Object(request.inputs));
+    let variables = Given::from(&Value::Object(request.initial_variables));
+    let (inputs, variables) = flow_runtime::input::fill(&graph, &inputs, &variables)
+        .map_err(|faults| unfit(&graph, &host::Error::Inputs(faults)))?;
     let wanted = Wanted {
         graph,
         inputs,
@@ -207,7 +210,7 @@ async fn flow(
             return Ok(response.into());
         }
     };
-    let (inputs, _) = bound(&graph, request.parameters, Map::new());
+    let inputs = Given::from(&Value::Object(request.parameters));
     if request.dry_run {
         let inputs = checked(&graph, &inputs)?;
         response.plan = Some(plan::as_json(&graph, &inputs));
@@ -256,31 +259,6 @@ fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String>
     };
     let catalogue = &server.shelves.reading().catalogue;
     Some(list::text(catalogue, format, verbose, Paint::none(), None))
-}
-
-/// Inputs and variables: a variable that is named like an input is that input.
-fn bound(
-    graph: &Graph,
-    mut inputs: Map<String, Value>,
-    variables: Map<String, Value>,
-) -> (Given, Given) {
-    let is_input = |name: &str| {
-        let fields = graph.inputs.as_deref().unwrap_or_default();
-        fields.iter().any(|field| field.name == name)
-    };
-    let mut others = Map::new();
-    for (name, value) in variables {
-        if is_input(&name) {
-            inputs.entry(name).or_insert(value);
-        } else {
-            others.insert(name, value);
-        }
-    }
-    let variables = match others.is_empty() {
-        true => Given::Null,
-        false => Given::from(&Value::Object(others)),
-    };
-    (Given::from(&Value::Object(inputs)), variables)
 }
 
 /// Inputs with their defaults, or every fault.

@@ -375,7 +375,8 @@ impl Host {
         {
             terminals.expect(session).map_err(Error::NoSession)?;
         }
-        let (given, variables) = filled(graph, inputs, &options.variables);
+        let (given, variables) =
+            input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
@@ -576,27 +577,6 @@ impl Host {
         let programs = &self.inner.programs;
         programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Inputs and variables: a variable that is named like a declared input is that input, unless the
-/// input is given too.
-fn filled(graph: &Graph, inputs: &Value, variables: &Value) -> (Value, Value) {
-    let (Some(fields), Value::Map(all)) = (graph.inputs.as_deref(), variables) else {
-        return (inputs.clone(), variables.clone());
-    };
-    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
-    let mut given = match inputs {
-        Value::Map(given) => given.0.clone(),
-        _ => indexmap::IndexMap::new(),
-    };
-    let mut rest = Vec::new();
-    for (name, value) in &all.0 {
-        match is_input(name) {
-            true => drop(given.entry(name.clone()).or_insert_with(|| value.clone())),
-            false => rest.push((name.clone(), value.clone())),
-        }
-    }
-    (Value::map(given), Value::map(rest))
 }
 
 /// The inputs of a run with their defaults; secrets among them are masked.
