@@ -134,6 +134,7 @@ pub(crate) struct Engine {
     pub(crate) host: Host,
     servers: Arc<McpServers>,
     terminals: Option<Terminals>,
+    workflows: Arc<dyn Workflows>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -197,6 +198,7 @@ impl Engine {
         };
         Ok(Engine {
             terminals: options.terminals.clone(),
+            workflows: Arc::clone(&options.workflows),
             host: Host::new(options),
             servers,
             runtime,
@@ -311,6 +313,19 @@ impl Engine {
                 error
             }
         })
+    }
+
+    /// The workflow that a step calls by this name, if there is one.
+    pub(crate) fn workflow(&self, name: &str, beside: Option<&Path>) -> Option<Graph> {
+        self.workflows.find_beside(name, beside).ok()
+    }
+
+    /// The workflow of a run.
+    pub(crate) fn graph(&self, run: RunId) -> Result<Graph> {
+        let journal = self.host.journal();
+        let definition = journal.definition(journal.run(run)?.definition)?;
+        serde_json::from_slice(&definition)
+            .with_context(|| format!("the definition of {run} cannot be read"))
     }
 
     /// The run that a person means: an id, its beginning, or `latest`.
