@@ -109,8 +109,17 @@ fn journal_of(library: &Library, asked: Option<&str>) -> Result<PathBuf> {
     let holds = |path: &Path| {
         path.exists() && Journal::open(path).is_ok_and(|journal| journal.resolve(asked).is_ok())
     };
-    let outside = journal_outside(library).filter(|_| asked != LATEST && !holds(&own));
+    if holds(&own) {
+        return Ok(own);
+    }
+    let outside = sought_outside(library, asked);
     Ok(outside.filter(|path| holds(path)).unwrap_or(own))
+}
+
+/// Where else to look for a run that is meant and that the journal here does not hold. The latest
+/// one is always meant here.
+pub(crate) fn sought_outside(library: &Library, asked: &str) -> Option<PathBuf> {
+    journal_outside(library).filter(|_| asked != LATEST)
 }
 
 /// What every host of this program is made of, on the command line and in the server.

@@ -19,7 +19,7 @@ use crate::graph::{
 };
 use crate::source::{Source, Spanned, Style, Tree, Value};
 use crate::structure::{duration, number};
-use crate::tools;
+use crate::tools::{self, Reader};
 
 /// Lowers a document. `order` lists its computed fields in dependency order, each with the paths
 /// its rule reads.
@@ -572,9 +572,9 @@ impl<'d> Lower<'d> {
             .iter()
             .map(|(name, tree)| {
                 let value = self.parameter(tree);
-                let value = match builtin.is_some_and(|tool| tool.is_command(&name.value)) {
-                    true => command(value),
-                    false => value,
+                let value = match builtin.map(|tool| tool.reader(&name.value)) {
+                    Some(Reader::Shell) => command(value),
+                    Some(Reader::Tool | Reader::Pattern | Reader::Program) | None => value,
                 };
                 (text(&name.value), value)
             })

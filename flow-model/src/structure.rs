@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type};
+use crate::grammar::{self, Instead, Key, MAX_STEPS, Pattern, Record, StepWord, Type, habit};
 use crate::source::{Entry, Source, Span, Spanned, Tree, Value};
 
 /// What the first pass found.
@@ -318,6 +318,9 @@ impl Pass<'_> {
             self.one_of(entries, record, at);
         }
         self.without_effect(entries, record);
+        if std::ptr::eq(record, &grammar::COMPUTED) {
+            self.needs_fallback(entries);
+        }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
             let next = entries.iter().find(|e| e.key.value == "next_state");
@@ -369,6 +372,21 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
+        }
+    }
+
+    /// A computed field that is to fall back on nothing.
+    fn needs_fallback(&mut self, entries: &[Entry]) {
+        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
+        if let (Some(on_error), None) = (find("on_error"), find("fallback"))
+            && on_error.value.as_str() == Some("use_fallback")
+        {
+            self.report(
+                Diagnostic::new(Code::MissingKey, on_error.value.span)
+                    .message("`on_error: use_fallback` has no `fallback`")
+                    .label("falls back on nothing")
+                    .help("give `fallback:` the value to use then, `null` for none"),
+            );
         }
     }
 
@@ -510,6 +528,14 @@ impl Pass<'_> {
             .suggest(&key.value, candidates);
         if key.value == "<<" {
             finding = finding.help("YAML 1.2 has no merge keys; write the keys out");
+        } else if let Some(meant) = habit::keys(&key.value).iter().find(|meant| {
+            let key = record.find(meant);
+            key.is_some_and(|key| key.instead == Instead::Canonical)
+        }) {
+            finding = finding.instead(meant);
+        } else if let Some(around) = record.around(&key.value) {
+            finding.suggestion = None;
+            finding = finding.help(format!("it is a key of `{}`: write it there", around.name));
         } else if finding.suggestion.is_none() {
             finding = finding.help(format!("its keys are {}", names(record)));
         }
@@ -875,7 +901,9 @@ impl Pass<'_> {
                 .message(format!("there is no step type `{word}`"))
                 .label("not a step type")
                 .suggest(word, grammar::STEPS.iter().map(|s| s.word));
-            if finding.suggestion.is_none() {
+            if let Some(meant) = habit::step(word) {
+                finding = finding.instead(meant);
+            } else if finding.suggestion.is_none() {
                 finding = finding.help(format!("the types are {}", quoted(words)));
             }
             self.report(finding);
@@ -971,7 +999,12 @@ fn guess(entries: &[Entry]) -> Option<&'static str> {
                 .filter(|key| key.required)
                 .peekable();
             required.peek().is_some()
-                && required.all(|key| entries.iter().any(|e| e.key.value == key.name))
+                && required.all(|key| {
+                    entries.iter().any(|entry| {
+                        let word = entry.key.value.as_str();
+                        word == key.name || habit::keys(word).first() == Some(&key.name)
+                    })
+                })
         })
         .map(|step| step.word)
 }

@@ -29,8 +29,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         let Some(distance) = rows.distance(&wanted, &letters, allowed) else {
             continue;
         };
-        // One edit turns any single letter into any other: that is not a resemblance.
-        if distance == wanted.len().max(letters.len()) {
+        // Another letter in a word of two leaves half of it: that is not a resemblance.
+        let is_swap = wanted.iter().all(|letter| letters.contains(letter));
+        if distance * 2 >= wanted.len().max(letters.len()) && distance > 0 && !is_swap {
             continue;
         }
         best = Some(candidate);

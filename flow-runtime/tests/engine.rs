@@ -246,6 +246,34 @@ fn two_answers_that_miss_their_schema_fail_the_step_with_every_fault() {
 }
 
 #[test]
+fn state_dot_a_field_is_written_where_it_is_read() {
+    let report = Place::new().run(
+        "state: {n: 0, seen: []}
+default_state: {state: {note: old}}
+computed:
+  twice: {from: n, transform: input * 2}
+steps:
+  - id: count
+    type: while
+    if: '{{ state.n < 3 }}'
+    max_iterations: 5
+    steps:
+      - type: set_state
+        updates:
+          - {path: state.n, operation: increment}
+          - {path: state.seen, operation: append, value: '{{ state.n }}'}
+          - {path: 'state.{{ \"note\" }}', value: 'at {{ state.n }}'}
+          - {path: state.fresh.at, value: '{{ state.n }}'}
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(
+        state(&report),
+        json!({"n": 3, "seen": [0, 1, 2], "note": "at 2", "twice": 6, "fresh": {"at": 2}})
+    );
+}
+
+#[test]
 fn a_field_outside_needs_state_is_refused_however_it_is_reached() {
     let reads = [
         ("jinja", "{{ state[state.key] }}"),

@@ -56,10 +56,10 @@ class Place:
     def workflow(self, name, text):
         return self.write(f".flow/workflows/{name}.yaml", text)
 
-    async def flow(self, *arguments, code=0):
+    async def flow(self, *arguments, code=0, cwd=None):
         """Runs the command line, which must end with this code if one is given, and gives its output."""
         process = await asyncio.create_subprocess_exec(
-            FLOW, *arguments, cwd=self.project, env=self.env,
+            FLOW, *arguments, cwd=cwd or self.project, env=self.env,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )
         out, err = await process.communicate()

@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 
-from harness import call
+from harness import call, expect, refused
 
 # Runs, sessions, and what mktemp makes.
 ID = re.compile(r"r-[0-9a-z]{18}|t-[a-z0-9]{8}|tmp\.\w{10}")
@@ -78,3 +78,37 @@ async def every_built_in_leaves_the_same_journal(place):
             of_server, of_command = events(place, served["workflow_id"]), events(place, typed["run_id"])
             assert of_server == of_command, (name, of_server, of_command)
             assert len(of_server) > 1, (name, of_server)
+
+
+ASKS = """
+tools: {t: {}}
+state: {got: null}
+steps:
+  - {id: ask, type: prompt, kind: confirm, message: Go on?, output_to: got}
+"""
+
+
+async def a_run_of_the_users_journal_is_found_by_its_id(place):
+    outside = place.root / "outside"
+    outside.mkdir()
+    (outside / "asks.yaml").write_text(ASKS)
+    begun = await place.flow("run", "asks.yaml", "--format", "json", "-q", code=5, cwd=outside)
+    run = json.loads(begun)["run_id"]
+    # The project has runs of its own, so that it has a journal.
+    place.write("asks.yaml", ASKS)
+    own = json.loads(await place.flow("run", "asks.yaml", "--format", "json", "-q", code=5))["run_id"]
+    arguments = ("--toolsets", "workflow,agent,debug")
+    async with place.connect(arguments=arguments) as client:
+        status = await call(client, "get_workflow_status", {"workflow_id": run})
+        expect(status, workflow_id=run, status="waiting")
+        expect(await call(client, "get_workflow_state", {"workflow_id": run}), state={"got": None})
+        await call(client, "debug_workflow", {"workflow_id": run})
+        read = await client.read_resource(f"run://{run}")
+        assert json.loads(read.contents[0].text)["workflow_id"] == run
+        answer = {"workflow_id": run, "step_id": "ask", "result": {"confirmed": True}}
+        expect(await call(client, "submit_step_result", answer), status="completed")
+        # Runs of here are as they were, and what nobody knows is unknown.
+        expect(await call(client, "get_workflow_status", {"workflow_id": own}), status="waiting")
+        assert "workflow_id" in await refused(client, "get_workflow_status", {"workflow_id": "r-nothing"})
+    shown = json.loads(await place.flow("show", run, "--format", "json"))
+    expect(shown, status="completed")

@@ -55,9 +55,13 @@ impl From<AgentError> for Refused {
     }
 }
 
-pub(super) fn run_of(server: &Server, workflow_id: &str) -> Result<RunId, Refused> {
-    let found = server.host.journal().resolve(workflow_id);
-    found.map_err(|error| Refused(format!("`workflow_id`: {error}")))
+/// The run that is meant, with the server of the journal that holds it.
+pub(super) fn run_of(
+    server: &Arc<Server>,
+    workflow_id: &str,
+) -> Result<(Arc<Server>, RunId), Refused> {
+    let found = server.holding(workflow_id);
+    found.map_err(|Refused(reason)| Refused(format!("`workflow_id`: {reason}")))
 }
 
 /// The workflow of a name, or why it cannot be run.
@@ -122,7 +126,7 @@ async fn get_next_step(
     request: GetNextStepRequest,
     _call: Call,
 ) -> Result<NextStepResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let context = request.sub_agent_context.as_ref();
     let given = context.and_then(|context| context.get("task_id")?.as_str());
     let task = request.task_id.as_deref().or(given);
@@ -144,7 +148,7 @@ async fn submit_step_result(
     request: SubmitStepResultRequest,
     _call: Call,
 ) -> Result<NextStepResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let submission = submission(&request.result, request.status, request.error);
     let wait = patience(request.wait_seconds);
     let step = Some(request.step_id.as_str());
@@ -158,7 +162,7 @@ async fn submit_result(
     request: SubmitResultRequest,
     _call: Call,
 ) -> Result<NextStepResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let submission = submission(&request.result, request.status, request.error);
     let wait = patience(request.wait_seconds);
     let page = TaskPage::default();
@@ -184,7 +188,7 @@ async fn get_workflow_status(
     request: GetWorkflowStatusRequest,
     call: Call,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
     // Whoever works on the run here has told the journal how it stands before it answers.
@@ -221,7 +225,7 @@ async fn get_workflow_state(
     request: GetWorkflowStateRequest,
     _call: Call,
 ) -> Result<GetWorkflowStateResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let state = server.agents.state(run).await?;
     let state = match request.paths {
         None => object(&state),
@@ -258,11 +262,13 @@ async fn update_workflow_state(
     request: UpdateWorkflowStateRequest,
     _call: Call,
 ) -> Result<UpdateWorkflowStateResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     if request.updates.is_empty() {
         return Err(Refused::new("`updates` must have at least one change"));
     }
-    let updates = request.updates.into_iter().map(update).collect();
+    let updates = request.updates.into_iter().enumerate();
+    let updates: Result<Vec<Update>, Refused> = updates.map(|(at, it)| update(at, it)).collect();
+    let updates = updates?;
     let changed = server.agents.update(run, updates).await;
     let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;
     Ok(UpdateWorkflowStateResponse {
@@ -273,21 +279,28 @@ async fn update_workflow_state(
     })
 }
 
-fn update(update: StateUpdate) -> Update {
-    let value = match (update.operation, &update.value) {
-        (StateOperation::Increment, Value::Null) => Given::Int(1),
-        (_, value) => Given::from(value),
+fn update(at: usize, update: StateUpdate) -> Result<Update, Refused> {
+    let operation = match update.operation {
+        StateOperation::Set => Operation::Set,
+        StateOperation::Append => Operation::Append,
+        StateOperation::Increment => Operation::Increment,
+        StateOperation::Merge => Operation::Merge,
     };
-    Update {
+    let value = match (update.value, operation) {
+        (Some(value), _) => Given::from(&value),
+        (None, Operation::Increment) => Given::Int(1),
+        (None, Operation::Set | Operation::Append | Operation::Merge) => {
+            return Err(Refused(format!(
+                "`updates[{at}].value` is missing: say what is written to `{}`; `null` is a value",
+                update.path
+            )));
+        }
+    };
+    Ok(Update {
         path: update.path,
-        operation: match update.operation {
-            StateOperation::Set => Operation::Set,
-            StateOperation::Append => Operation::Append,
-            StateOperation::Increment => Operation::Increment,
-            StateOperation::Merge => Operation::Merge,
-        },
+        operation,
         value,
-    }
+    })
 }
 
 async fn checkpoint_workflow(
@@ -295,7 +308,7 @@ async fn checkpoint_workflow(
     request: CheckpointWorkflowRequest,
     _call: Call,
 ) -> Result<CheckpointWorkflowResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let step = match request.step_id {
         Some(step) => Some(step),
         None => {
@@ -333,7 +346,7 @@ async fn resume_workflow(
     request: ResumeWorkflowRequest,
     _call: Call,
 ) -> Result<ResumeWorkflowResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let agents = &server.agents;
     agents.resume(run).await?;
     let wait = patience(request.wait_seconds);
@@ -361,7 +374,7 @@ async fn complete_workflow(
     request: CompleteWorkflowRequest,
     _call: Call,
 ) -> Result<CompleteWorkflowResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let how = match request.status {
         CompleteStatus::Success => Conclusion::Success,
         CompleteStatus::Failed => Conclusion::Failed,

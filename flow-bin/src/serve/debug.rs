@@ -41,7 +41,7 @@ async fn get_state_dependencies(
     request: GetStateDependenciesRequest,
     _call: Call,
 ) -> Result<GetStateDependenciesResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let program = server.host.program_of(run)?;
     let graph = program.graph();
     let Some(found) = graph.dependencies(&request.field) else {
@@ -74,7 +74,7 @@ async fn trace_transformations(
     request: TraceTransformationsRequest,
     _call: Call,
 ) -> Result<TraceTransformationsResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let field = request.field.as_deref();
     let field = field.map(|field| field.strip_prefix("computed.").unwrap_or(field));
     if let Some(field) = field {
@@ -128,7 +128,7 @@ async fn debug_workflow(
     request: DebugWorkflowRequest,
     _call: Call,
 ) -> Result<DebugWorkflowResponse, Refused> {
-    let run = run_of(&server, &request.workflow_id)?;
+    let (server, run) = run_of(&server, &request.workflow_id)?;
     let report = server.host.report(run)?;
     let sizes = server.host.sizes(run)?;
     let visits = server.host.visits(run)?;

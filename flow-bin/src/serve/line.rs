@@ -200,18 +200,18 @@ fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Resul
 /// Where the text goes: the first thing that a result says.
 const EMPTY: &str = r#""text":"""#;
 
-/// JSON within a string of JSON. It has no control characters, so there is little to look for.
+/// JSON within a string of JSON. It has no control characters, so only quotes and backslashes get a
+/// backslash. They stand so close together that a byte at a time, without a branch, is fastest.
 fn quoted(json: &str, line: &mut Vec<u8>) {
-    line.reserve(json.len() * 5 / 4);
-    for part in json.split_inclusive(['"', '\\']) {
-        match part.as_bytes().split_last() {
-            Some((last @ (b'"' | b'\\'), rest)) => {
-                line.extend_from_slice(rest);
-                line.extend_from_slice(&[b'\\', *last]);
-            }
-            _ => line.extend_from_slice(part.as_bytes()),
-        }
+    let start = line.len();
+    line.resize(start + json.len() * 2, b'\\');
+    let mut end = start;
+    for &byte in json.as_bytes() {
+        end += usize::from(byte == b'"') | usize::from(byte == b'\\');
+        line[end] = byte;
+        end += 1;
     }
+    line.truncate(end);
 }
 
 #[cfg(test)]

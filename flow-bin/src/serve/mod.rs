@@ -42,6 +42,7 @@ mod log;
 mod lookout;
 mod memory;
 mod notices;
+mod outside;
 mod progress;
 mod prompts;
 mod resources;
@@ -53,7 +54,7 @@ mod tool;
 mod workflow;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use flow_model::tools::Toolset;
@@ -90,22 +91,46 @@ pub(crate) struct Server {
     /// Where the server was started.
     pub(crate) directory: PathBuf,
     /// Where workflows are found.
-    pub(crate) shelves: Shelves,
+    pub(crate) shelves: Arc<Shelves>,
     /// Calls that listen to runs.
     pub(crate) audience: Arc<Audience>,
-    pub(crate) offers: Offers,
+    pub(crate) offers: Arc<Offers>,
+    /// The same for runs that the user's journal holds, once one of them was asked for.
+    outside: Mutex<Option<Arc<Server>>>,
     leaving: watch::Sender<bool>,
 }
 
 impl Server {
     fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
         let journal = Journal::open(engine::journal_path(&library)?)?;
-        let audience = Arc::new(Audience::new(journal.clone()));
         let terminals = Terminals::new(terminals::Options::default())?;
         let directory = target::current()?;
         let servers = Arc::new(McpServers::around(&directory));
+        let offers = Offers::new(&toolsets(arguments), arguments.read_only);
+        let shelves = Arc::new(Shelves::new(library));
+        Server::over(
+            journal,
+            directory,
+            terminals,
+            servers,
+            shelves,
+            Arc::new(offers),
+        )
+    }
+
+    /// A server of the runs of one journal.
+    fn over(
+        journal: Journal,
+        directory: PathBuf,
+        terminals: Terminals,
+        servers: Arc<McpServers>,
+        shelves: Arc<Shelves>,
+        offers: Arc<Offers>,
+    ) -> Result<Arc<Self>> {
+        let audience = Arc::new(Audience::new(journal.clone()));
         let memory = Memory::new(journal.clone());
-        let mut options = engine::options(journal, library.clone(), &terminals, &servers)?;
+        let library = shelves.library().clone();
+        let mut options = engine::options(journal, library, &terminals, &servers)?;
         options.people = Arc::clone(&audience) as _;
         options.watch = Arc::clone(&audience) as _;
         // Whoever calls has servers of their own.
@@ -118,9 +143,10 @@ impl Server {
             servers,
             memory,
             directory,
-            shelves: Shelves::new(library),
+            shelves,
             audience,
-            offers: Offers::new(&toolsets(arguments), arguments.read_only),
+            offers,
+            outside: Mutex::default(),
             leaving: watch::Sender::new(false),
         }))
     }
@@ -129,6 +155,9 @@ impl Server {
     fn leave(&self) {
         self.leaving.send_replace(true);
         self.host.interrupt();
+        if let Some(outside) = self.known_outside() {
+            outside.leave();
+        }
     }
 
     /// Returns when the server ends.
@@ -141,8 +170,13 @@ impl Server {
     /// Returns when nothing is left of what was begun here.
     async fn stop(&self) {
         self.leave();
-        self.host.settled().await;
-        self.agents.settled().await;
+        for server in [Some(self), self.known_outside().as_deref()]
+            .into_iter()
+            .flatten()
+        {
+            server.host.settled().await;
+            server.agents.settled().await;
+        }
         self.servers.shutdown().await;
         self.terminals.close_all().await;
     }

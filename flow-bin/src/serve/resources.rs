@@ -1,5 +1,7 @@
 //! Workflows, runs and the schema of definitions as resources.
 
+use std::sync::Arc;
+
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
@@ -44,14 +46,14 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(super) fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) fn read(server: &Arc<Server>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (text, mime_type) = content(server, uri)
         .map_err(|Refused(reason)| ErrorData::resource_not_found(reason, None))?;
     let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-fn content(server: &Server, uri: &str) -> Result<(String, &'static str), Refused> {
+fn content(server: &Arc<Server>, uri: &str) -> Result<(String, &'static str), Refused> {
     if uri == SCHEMA {
         let schema = flow_model::schema::workflow();
         return Ok((format!("{schema:#}"), "application/schema+json"));
@@ -62,8 +64,8 @@ fn content(server: &Server, uri: &str) -> Result<(String, &'static str), Refused
         return Ok((library::text(&entry)?, mime_type));
     }
     if let Some(id) = uri.strip_prefix(RUN) {
-        let run = server.host.journal().resolve(&decoded(id))?;
-        let status = standing::status(server, run, None)?;
+        let (server, run) = server.holding(&decoded(id))?;
+        let status = standing::status(&server, run, None)?;
         let status: Value = serde_json::to_value(status).unwrap_or_default();
         return Ok((format!("{status:#}"), "application/json"));
     }

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Checker;
+use super::scope::static_field;
 use super::values::{ArgumentFault, arguments, is_literal};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Field, Step, all_steps};
 use crate::expression::Dialect;
-use crate::graph::{Form, PromptKind, Type};
+use crate::graph::{Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
 use crate::source::{FileId, Span, Spanned, Tree, Value};
 use crate::{read, source, tools};
@@ -42,6 +43,7 @@ impl<'d> Checker<'d> {
             );
         }
         self.tiers();
+        self.written_tiers();
     }
 
     /// Arguments and return values.
@@ -114,6 +116,51 @@ impl<'d> Checker<'d> {
             }
             if !places.iter().any(|(other, _)| *other == tier) {
                 places.push((tier, name.span));
+            }
+        }
+    }
+
+    /// Fields that nothing declares and that steps write to two tiers.
+    fn written_tiers(&mut self) {
+        let document = self.document;
+        let shared = document.tasks.iter().filter(|task| task.shares_state);
+        let bodies = [
+            (document.dialect, &document.steps),
+            (document.dialect, &document.on_error.steps),
+        ];
+        let bodies = bodies.into_iter().chain(
+            shared.flat_map(|task| [(task.dialect, &task.steps), (task.dialect, &task.cleanup)]),
+        );
+        let mut raw: HashMap<&str, Span> = HashMap::new();
+        let mut by_hand: Vec<(&str, Span)> = Vec::new();
+        for (dialect, steps) in bodies {
+            for step in all_steps(steps) {
+                for write in step.writes.iter().chain(&step.error_writes) {
+                    match static_field(write.path.text, dialect) {
+                        Some((Tier::Raw, field)) => {
+                            raw.entry(field).or_insert(write.path.span);
+                        }
+                        Some((Tier::State, field)) => by_hand.push((field, write.path.span)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        for (field, span) in by_hand {
+            let declared = document.state.iter().any(|f| f.name.value == field);
+            let computed = document.computed.iter().any(|f| f.name.value == field);
+            if let Some(other) = raw.get(field)
+                && !declared
+                && !computed
+            {
+                self.report(
+                    Diagnostic::new(Code::ShadowedTier, span)
+                        .message(format!(
+                            "`{field}` is written to two tiers: reading it finds raw as soon as that is there"
+                        ))
+                        .related(*other, "raw here")
+                        .help(format!("write `{field}` in both places, or declare it under `state`")),
+                );
             }
         }
     }
@@ -248,8 +295,30 @@ impl<'d> Checker<'d> {
                     .help("drop `output_to`; the steps inside have results of their own"),
             );
         }
+        if let Act::SetState = step.act {
+            self.values_given(step);
+        }
         for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
             self.patterns(&transition.condition);
+        }
+    }
+
+    /// A step that does nothing but write has no result that could stand for a value.
+    fn values_given(&mut self, step: &Step<'d>) {
+        for write in step.writes.iter().filter(|write| write.value.is_none()) {
+            let word = match write.operation {
+                Operation::Set => "set",
+                Operation::Append => "append",
+                Operation::Merge => "merge",
+                // By one.
+                Operation::Increment => continue,
+            };
+            self.report(
+                Diagnostic::new(Code::MissingKey, write.path.span)
+                    .message(format!("`{}` has no `value` to {word}", write.path.text))
+                    .label("nothing is written here")
+                    .help("give `value:`; `null` is one"),
+            );
         }
     }
 

@@ -112,17 +112,23 @@ impl Diagnostic {
         self
     }
 
+    /// Offers a name instead.
+    pub(crate) fn instead(mut self, name: &str) -> Self {
+        self.help = Some(format!("did you mean `{name}`?"));
+        self.suggestion = Some(name.to_owned());
+        self
+    }
+
     /// Offers a near miss, if there is one.
     pub(crate) fn suggest<'a>(
-        mut self,
+        self,
         wrong: &str,
         candidates: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        if let Some(near) = crate::suggest::nearest(wrong, candidates) {
-            self.help = Some(format!("did you mean `{near}`?"));
-            self.suggestion = Some(near.to_owned());
+        match crate::suggest::nearest(wrong, candidates) {
+            Some(near) => self.instead(near),
+            None => self,
         }
-        self
     }
 
     /// Says what the rule says where the finding itself says nothing, and shows what is hidden in

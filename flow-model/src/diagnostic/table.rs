@@ -432,4 +432,8 @@ codes! {
     /// nothing.
     NoEffect = "F125", Lint, "a key without effect",
         "steps:\n  - type: foreach\n    items: [1, 2]\n    max_parallel: 2\n    steps:\n      - type: shell\n        command: echo {{ item }}\n" => "steps:\n  - type: foreach\n    items: [1, 2]\n    steps:\n      - type: shell\n        command: echo {{ item }}\n";
+    /// `${{ … }}` is how other tools write an expression. Here the expression is `{{ … }}`, and the
+    /// `$` stays in the command.
+    DollarBefore = "F126", Lint, "a dollar sign before an expression",
+        "inputs: {name: string}\nsteps:\n  - type: shell\n    command: echo ${{ inputs.name }}\n" => "inputs: {name: string}\nsteps:\n  - type: shell\n    command: echo {{ inputs.name }}\n";
 }

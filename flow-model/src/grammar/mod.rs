@@ -4,6 +4,7 @@
 //! documentation are printed from them, and the reader asks them which spelling a key has. What
 //! the language accepts is therefore said once.
 
+pub(crate) mod habit;
 mod tables;
 
 pub use tables::*;
@@ -33,6 +34,17 @@ impl Record {
     /// All keys, canonical spellings first.
     pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> + Clone {
         self.keys.iter().chain(self.more)
+    }
+
+    /// The key whose own record has this key: `validation` for the `pattern` of an input.
+    pub(crate) fn around(&self, name: &str) -> Option<&'static Key> {
+        let has = |ty: &Type| matches!(ty, Type::Record(inner) if inner.find(name).is_some());
+        self.all_keys()
+            .filter(|key| key.instead == Instead::Canonical)
+            .find(|key| match key.ty {
+                Type::Either(types) => types.iter().any(|ty| has(ty)),
+                ty => has(ty),
+            })
     }
 
     /// What messages call one: `shell step`, `transition`.

@@ -220,8 +220,8 @@ impl<'a> Check<'a> {
                     self.fault(name, &[Segment::Index(index)], kind);
                 }
             }
-            // Any text is a command.
-            Rule::Command(_) => {}
+            // Any text is a command, and any can be typed.
+            Rule::Command(_) | Rule::Typed(_) => {}
         }
     }
 

@@ -144,6 +144,21 @@ pub enum Rule {
     Keys(&'static str),
     /// A shell reads this: values that a workflow puts into it are quoted.
     Command(&'static str),
+    /// The program in front of a terminal reads this, whichever it is: values are typed as they are.
+    Typed(&'static str),
+}
+
+/// Who reads the text of a parameter, which decides how a workflow puts values into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The tool itself.
+    Tool,
+    /// A regular expression engine.
+    Pattern,
+    /// A shell.
+    Shell,
+    /// The program in front of a terminal.
+    Program,
 }
 
 /// The parameters of one tool, as a type.
@@ -221,10 +236,21 @@ impl Tool {
         self.result_fields().iter().any(|field| field == name)
     }
 
-    /// Whether a shell reads this parameter.
-    pub fn is_command(&self, parameter: &str) -> bool {
+    /// Who reads the text of this parameter.
+    pub fn reader(&self, parameter: &str) -> Reader {
         let mut rules = self.rules.iter();
-        rules.any(|rule| matches!(rule, Rule::Command(name) if *name == parameter))
+        let found = rules.find_map(|rule| match rule {
+            Rule::Pattern(name) if *name == parameter => Some(Reader::Pattern),
+            Rule::Command(name) if *name == parameter => Some(Reader::Shell),
+            Rule::Typed(name) if *name == parameter => Some(Reader::Program),
+            Rule::Pattern(_)
+            | Rule::Command(_)
+            | Rule::Typed(_)
+            | Rule::ExactlyOne(_)
+            | Rule::AtLeastOne(_)
+            | Rule::Keys(_) => None,
+        });
+        found.unwrap_or(Reader::Tool)
     }
 
     /// Whether it works on a terminal session, which is injected when a workflow names none.

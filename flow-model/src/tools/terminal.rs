@@ -420,6 +420,7 @@ SEND_INPUT: SendInputRequest => SendInputResponse {
     rules: &[
         Rule::AtLeastOne(&["input_text", "keys"]),
         Rule::Keys("keys"),
+        Rule::Typed("input_text"),
     ],
 }
 }

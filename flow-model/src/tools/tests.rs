@@ -574,3 +574,21 @@ fn a_fault_inside_an_object_says_where_it_is() {
     }
     assert!(told(json!([{"path": "a", "value": null}])).is_ok());
 }
+
+#[test]
+fn the_registry_says_who_reads_the_text_of_a_parameter() {
+    let readers: Vec<_> = all()
+        .iter()
+        .flat_map(|tool| tool.parameters().iter().map(move |it| (tool, &*it.name)))
+        .map(|(tool, name)| (tool.name, name, tool.reader(name)))
+        .filter(|(_, _, reader)| *reader != Reader::Tool)
+        .collect();
+    assert_eq!(
+        readers,
+        [
+            ("send_input", "input_text", Reader::Program),
+            ("await_output", "pattern", Reader::Pattern),
+            ("run_command", "command", Reader::Shell),
+        ]
+    );
+}

@@ -464,7 +464,12 @@ impl Host {
 
 /// The run that a call begins. It follows from the call's key.
 pub(super) fn called(run: RunId, call: &Action) -> RunId {
-    let digest = Hash::of(call.key.as_bytes());
+    called_by(run, &call.key)
+}
+
+/// The run that the call of a key begins.
+pub(super) fn called_by(run: RunId, key: &str) -> RunId {
+    let digest = Hash::of(key.as_bytes());
     let mut seed = [0; 16];
     seed.copy_from_slice(&digest.0[..16]);
     RunId::new(run.at_millis(), u128::from_le_bytes(seed))

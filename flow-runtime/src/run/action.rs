@@ -208,6 +208,9 @@ impl<'r> Machine<'r> {
     /// Hands an action out, or lets it wait for its turn.
     pub(super) fn dispatch(&mut self, id: FrameId, node: u16, action: Action) {
         self.remember_first(id, &action.node, action.id);
+        if let Some(node) = self.node(id, node) {
+            self.remember_call(&action, node);
+        }
         self.data.waiting.insert(action.id, id);
         if self.data.under_way >= MAX_UNDER_WAY {
             self.data.queue.push_back(id);

@@ -31,7 +31,7 @@ impl Machine<'_> {
             Happening::Declined { action, reason } => self.declined(*action, reason),
             Happening::Woke { timer } => self.woke(*timer),
             Happening::Updated { updates } => {
-                if let Ok(changes) = changes(updates) {
+                if let Ok(changes) = changes(self.graph, updates) {
                     // Checked before it was recorded; a refusal here changes nothing.
                     let _ = self.change(ROOT, &changes);
                 }

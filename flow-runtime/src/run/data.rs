@@ -11,7 +11,7 @@ use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
-use super::past::PastTasks;
+use super::past::{PastCall, PastTasks};
 use super::state::Store;
 use crate::value::Value;
 
@@ -85,6 +85,9 @@ pub struct Data {
     /// How the tasks of fan-outs that are over ended, by the number of the fan-out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub past_tasks: BTreeMap<ActionId, PastTasks>,
+    /// The last calls, by number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub past_calls: BTreeMap<ActionId, PastCall>,
 }
 
 impl Data {
@@ -173,6 +176,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         resting: false,
         checkpoint: None,
         past_tasks: BTreeMap::new(),
+        past_calls: BTreeMap::new(),
         start: start.clone(),
     }
 }

@@ -9,6 +9,8 @@ use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::name::Names;
+use super::origin::reads_item;
 use super::state::{Change, Store};
 use crate::value::Value;
 
@@ -35,6 +37,13 @@ impl<'r> Machine<'r> {
             return self.settle_success(id, index, Value::list([]));
         }
         self.may_nest(id, node, fan)?;
+        let prompt = self.sub_agents_prompt(id, node, fan, &items)?;
+        let tasks = self.number_tasks(id, node);
+        let names = Names {
+            graph: self.graph,
+            data: self.data,
+        };
+        let name = tasks.map(|tasks| names.of(id, node, tasks));
         let children = Children {
             items,
             waiting: (0..count).collect(),
@@ -45,11 +54,41 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, node),
+            tasks,
+            name: name.unwrap_or_default(),
+            prompt,
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
         Ok(Next::Wait)
+    }
+
+    /// What the author tells every sub-agent, where that is the same for all. One that depends on
+    /// the item must be one for every item before any is handed out.
+    fn sub_agents_prompt(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        fan: &FanOut,
+        items: &Value,
+    ) -> Result<Option<String>, Failure> {
+        let by_step = self.data.start.agent_driven && fan.is_delegated();
+        let (true, Some(prompt), Runner::SubAgent) = (by_step, &fan.prompt, &fan.runner) else {
+            return Ok(None);
+        };
+        if !reads_item(prompt) {
+            let rendered = self.render(id, node, prompt, Extras::default())?;
+            return Ok(Some(plain(&rendered)));
+        }
+        for item in items.as_list().unwrap_or_default() {
+            let locals = [("item".to_owned(), item.clone())];
+            let extras = Extras {
+                locals: &locals,
+                ..Extras::default()
+            };
+            self.render(id, node, prompt, extras)?;
+        }
+        Ok(None)
     }
 
     /// Tasks run inside tasks only so deep.

@@ -183,6 +183,12 @@ pub struct Children {
     /// The number of the fan-out, in a run that an agent drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ActionId>,
+    /// What its step is called there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What the author tells every sub-agent, where that is the same for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 impl Children {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::expression::{Piece, pieces};
-use flow_model::graph::{Expression, Kind, Node, Runner, Template};
+use flow_model::graph::{Expression, Kind, Node, Runner, StatePath, Template, Tier};
 
 use super::frame::{Frame, Waits};
 use super::view::View;
@@ -114,33 +114,54 @@ impl Run {
         frame.map_or_else(Origin::default, |frame| self.origin_of(frame, tasks.node))
     }
 
-    /// The author's own prompt for the sub-agents of a fan-out; for one item where it depends on
-    /// the item, which it must be asked for with. `None` where there is none of that kind.
+    /// The author's own prompt for the sub-agent of one item, where it depends on the item. `None`
+    /// where it does not, or where it can no longer be made.
     #[must_use]
-    pub fn sub_agent_prompt(&self, tasks: &Tasks<'_>, item: Option<usize>) -> Option<String> {
-        let prompt = tasks.fan.prompt.as_ref()?;
-        if tasks.fan.is_delegated() && matches!(tasks.fan.runner, Runner::Agent(_)) {
+    pub fn sub_agent_prompt(&self, tasks: &Tasks<'_>, item: usize) -> Option<String> {
+        let (Some(prompt), Runner::SubAgent) = (&tasks.fan.prompt, &tasks.fan.runner) else {
             return None;
-        }
-        if reads_item(prompt) != item.is_some() {
+        };
+        if !reads_item(prompt) {
             return None;
-        }
-        let written = as_written(prompt);
-        if let Template::Literal(_) = prompt {
-            return Some(written);
         }
         let data = self.data()?;
         let frame = data.frames.get(&tasks.frame)?;
-        let items = tasks.children.items.as_list().unwrap_or_default();
-        let value = item.and_then(|item| items.get(item)).cloned();
-        let locals: Vec<(String, Value)> = value
-            .map(|it| ("item".to_owned(), it))
-            .into_iter()
-            .collect();
+        let value = tasks.children.items.as_list()?.get(item)?.clone();
+        let locals = [("item".to_owned(), value)];
         let mut view = self.view_of(data, frame, tasks.node)?;
         view.locals = &locals;
-        let rendered = self.program().evaluator.render(prompt, &view);
-        Some(rendered.map_or(written, |value| super::machine::plain(&value)))
+        let rendered = self.program().evaluator.render(prompt, &view).ok()?;
+        Some(super::machine::plain(&rendered))
+    }
+
+    /// Where the result of an action under way goes: its path, with all that is known before there
+    /// is a result. What depends on the result stays as written.
+    #[must_use]
+    pub fn target(&self, action: &Action, path: &StatePath) -> String {
+        let tier = match path.tier {
+            Tier::Raw => "raw",
+            Tier::Computed => "computed",
+            Tier::State => "state",
+        };
+        let segments = path.segments.iter().map(|segment| {
+            let known = self.known_now(action, segment);
+            known.map_or_else(
+                || as_written(segment),
+                |value| super::machine::plain(&value),
+            )
+        });
+        let segments: Vec<String> = std::iter::once(tier.to_owned()).chain(segments).collect();
+        segments.join(".")
+    }
+
+    fn known_now(&self, action: &Action, template: &Template) -> Option<Value> {
+        let data = self.data()?;
+        let frame = data.frames.get(&action.frame)?;
+        if reads(template, &["result"]) {
+            return None;
+        }
+        let view = self.view_of(data, frame, self.node(action)?)?;
+        self.program().evaluator.render(template, &view).ok()
     }
 
     fn view_of<'a>(&'a self, data: &'a Data, frame: &'a Frame, node: &'a Node) -> Option<View<'a>> {
@@ -223,18 +244,25 @@ fn handed_item(frame: &Frame, action: &Action) -> Option<Value> {
 }
 
 /// Whether a template depends on the item of a loop.
-fn reads_item(prompt: &Template) -> bool {
-    let analysis = match prompt {
+pub(super) fn reads_item(template: &Template) -> bool {
+    reads(template, &["item", "loop"])
+}
+
+/// Whether a template reads one of these names.
+fn reads(template: &Template, names: &[&str]) -> bool {
+    let analysis = match template {
         Template::Expression(expression) => {
             flow_model::expression::expression(&expression.source, expression.dialect)
         }
         Template::Text(text) | Template::Command(text) => {
             flow_model::expression::template(&text.source, text.dialect)
         }
-        Template::Literal(_) | Template::List(_) | Template::Map(_) => return false,
+        Template::Literal(_) => return false,
+        Template::List(items) => return items.iter().any(|item| reads(item, names)),
+        Template::Map(entries) => return entries.iter().any(|(_, value)| reads(value, names)),
     };
     let mut roots = analysis.reads.iter().filter_map(|read| read.path.first());
-    roots.any(|root| root == "item" || root == "loop")
+    roots.any(|root| names.contains(&root.as_ref()))
 }
 
 /// The templates that a step is made from, the telling one first.

@@ -117,6 +117,21 @@ impl Store {
         }
     }
 
+    /// The tier a change goes to: `state.x` is written where reading `state.x` finds it, unless
+    /// the state tier has an `x` of its own.
+    fn home(&self, change: &Change) -> Tier {
+        match change.path.first() {
+            Some(field)
+                if change.tier == Tier::State
+                    && !self.state.contains_key(field.as_str())
+                    && self.raw.contains_key(field.as_str()) =>
+            {
+                Tier::Raw
+            }
+            _ => change.tier,
+        }
+    }
+
     /// Applies a batch, all of it or nothing, and says what was written.
     ///
     /// # Errors
@@ -156,8 +171,15 @@ impl Store {
 
     fn one(&mut self, change: &Change) -> Result<Written, String> {
         let shown = || change.path.join(".");
-        if change.tier == Tier::Computed {
+        let tier = self.home(change);
+        if tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
+        }
+        if change.path.iter().any(|part| part.trim().is_empty()) {
+            return Err(format!(
+                "`{}` is not a state path: a part of it is empty",
+                shown()
+            ));
         }
         let is_item = usize::from(change.operation == Operation::Append);
         let around = change.path.len().saturating_sub(1) + is_item;
@@ -171,7 +193,7 @@ impl Store {
             mut slot,
             bytes: made_bytes,
             made,
-        } = slot(self.tier_mut(change.tier), &change.path)?;
+        } = slot(self.tier_mut(tier), &change.path)?;
         // An append must not look at the whole list: loops append.
         let (before, grown, shrunk) = match change.operation {
             Operation::Append => match slot.as_mut() {
@@ -229,12 +251,12 @@ impl Store {
         self.bytes = (self.bytes + made_bytes + grown).saturating_sub(shrunk);
         Ok(match made {
             Some((depth, before)) => Written {
-                tier: change.tier,
+                tier,
                 path: change.path[..=depth].to_vec(),
                 before: Before::Value(before),
             },
             None => Written {
-                tier: change.tier,
+                tier,
                 path: change.path.clone(),
                 before,
             },
@@ -417,9 +439,10 @@ fn in_list<'a>(list: &'a mut List, path: &[String], before: &[String]) -> Result
     }
 }
 
-/// A path given from outside, such as `raw.count` or `state.note.text`.
+/// A path given from outside, such as `raw.count` or `note.text`: the tier, where one is named, and
+/// the fields.
 #[must_use]
-pub fn parse_path(path: &str) -> Option<(Tier, Vec<String>)> {
+pub fn parse_path(path: &str) -> Option<(Option<Tier>, Vec<String>)> {
     let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
     let tier = match parts.first().map(String::as_str) {
         _ if parts.len() == 1 => None,
@@ -431,8 +454,6 @@ pub fn parse_path(path: &str) -> Option<(Tier, Vec<String>)> {
     if tier.is_some() {
         parts.remove(0);
     }
-    parts
-        .iter()
-        .all(|part| !part.is_empty())
-        .then(|| (tier.unwrap_or(Tier::Raw), parts))
+    let whole = parts.iter().all(|part| !part.trim().is_empty());
+    whole.then_some((tier, parts))
 }

@@ -215,6 +215,15 @@ async fn a_checkpoint_is_found_again_and_a_run_can_be_given_up() {
         .checkpoint(run, Some("look".to_owned()), "context is full".to_owned())
         .await
         .unwrap();
+    // Only what is in the run can be marked.
+    let nowhere = server
+        .agents
+        .checkpoint(run, Some("nowhere".to_owned()), "x".to_owned())
+        .await;
+    assert_eq!(
+        nowhere.unwrap_err().to_string(),
+        "there is no step `nowhere` in this run; `look` waits for a result"
+    );
     server.restart();
     let found = server.agents.last_checkpoint(run).await.unwrap();
     assert_eq!(found.unwrap(), marked);

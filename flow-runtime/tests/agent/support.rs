@@ -98,10 +98,17 @@ impl Server {
     }
 
     pub(crate) async fn next(&self, run: RunId, task: Option<&str>) -> Turn {
+        self.try_next(run, task).await.unwrap()
+    }
+
+    pub(crate) async fn try_next(
+        &self,
+        run: RunId,
+        task: Option<&str>,
+    ) -> Result<Turn, AgentError> {
         self.agents
             .next(run, task, TaskPage::default(), PATIENT)
             .await
-            .unwrap()
     }
 
     pub(crate) async fn submit(&self, run: RunId, step: &str, result: Json) -> Turn {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flow_runtime::host::agent::{Patience, StepKind, Submission, TaskPage, TurnStatus};
+use flow_runtime::run::{Event, Happening, Run};
 use flow_runtime::value::Value;
 use serde_json::json;
 
@@ -283,6 +284,63 @@ async fn an_own_prompt_replaces_the_standard_one_and_the_rules_stay() {
         definition(&turn, "tasks")[0]["sub_agent_prompt"],
         "Look at 7"
     );
+    // No template is left for anybody to evaluate.
+    let shared = definition(&turn, "sub_agent_prompt").as_str().unwrap();
+    assert!(
+        !shared.contains("{{") && shared.contains("get_next_step"),
+        "{shared}"
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_made_fails_its_step_before_a_task_is_handed_out() {
+    let server = Server::new();
+    for prompt in [
+        "Look at {{ item.file.name }}",
+        "See {{ inputs.items[5].x }}",
+    ] {
+        let own = TASKS.replace("max_parallel: 2", &format!("prompt: '{prompt}'"));
+        let run = server.start(&own, json!({"items": [7]})).await;
+        let turn = server.next(run, None).await;
+        assert_eq!((turn.status, &turn.step), (TurnStatus::Failed, &None));
+        let error = turn.error.unwrap();
+        assert_eq!(error.step.as_deref(), Some("each"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_says_where_its_result_goes() {
+    let server = Server::new();
+    let run = server
+        .start(
+            "tools: {t: {}}
+state: {results: {}, by: {}}
+tasks:
+  check:
+    inputs: {file: {type: string, required: true}}
+    steps:
+      - id: lint
+        type: mcp_call
+        tool: t
+        state_update:
+          - {path: 'raw.results.{{ inputs.file }}.hints', value: '{{ result }}'}
+          - {path: 'by.{{ result }}', value: '{{ inputs.file }}', operation: set}
+steps:
+  - {id: each, type: foreach, items: [src/a.ts], task: check, agent: '@task'}
+",
+            json!({}),
+        )
+        .await;
+    server.next(run, None).await;
+    let turn = server.next(run, Some("each.0")).await;
+    // What only the result can say stays open.
+    assert_eq!(
+        definition(&turn, "state_update"),
+        &json!([
+            {"path": "raw.results.src/a.ts.hints", "operation": "set"},
+            {"path": "raw.by.{{ result }}", "operation": "set"},
+        ])
+    );
 }
 
 #[tokio::test]
@@ -338,4 +396,229 @@ async fn a_large_fan_out_is_listed_as_far_as_an_answer_holds_and_done_in_any_ord
     let main = server.next(run, None).await;
     assert_eq!(main.status, TurnStatus::WaitingForTasks);
     assert_eq!((main.open_count, main.open_tasks.len()), (9_996, 100));
+}
+
+const CHECKS: &str = "
+name: checks
+inputs: {file: {type: string, required: true}}
+tools: {t: {}}
+outputs: {found: '{{ state.found }}', first: '{{ state.first }}'}
+tasks:
+  rule:
+    inputs: {name: {type: string, required: true}}
+    steps:
+      - {id: look, type: mcp_call, tool: t, parameters: {rule: '{{ inputs.name }}'}, output_to: got}
+      - {id: again, type: mcp_call, tool: t, parameters: {got: '{{ state.got }}'}, output_to: got}
+      - {id: give, type: return, value: '{{ state.got }}'}
+steps:
+  - {id: open, type: mcp_call, tool: t, parameters: {file: '{{ inputs.file }}'}, output_to: first}
+  - {id: rules, type: foreach, items: [a, b], task: rule, agent: '@task', output_to: found}
+  - {id: close, type: mcp_call, tool: t, parameters: {file: '{{ inputs.file }}'}}
+";
+
+fn checked(sequential: bool) -> String {
+    format!(
+        "
+tools: {{t: {{}}}}
+outputs: {{all: '{{{{ state.all }}}}'}}
+tasks:
+  check:
+    inputs: {{file: {{type: string, required: true}}}}
+    steps:
+      - {{id: run, type: call, workflow: checks, inputs: {{file: '{{{{ inputs.file }}}}'}}, output_to: got}}
+      - {{id: note, type: mcp_call, tool: t, parameters: {{n: '{{{{ state.got.found | length }}}}'}}}}
+      - {{id: give, type: return, value: '{{{{ state.got }}}}'}}
+steps:
+  - {{id: each, type: foreach, items: [x, y], task: check, agent: '@task', sequential: {sequential}, output_to: all}}
+  - {{id: after, type: mcp_call, tool: t}}
+"
+    )
+}
+
+#[tokio::test]
+async fn a_sub_agent_works_through_a_workflow_that_its_task_calls() {
+    for sequential in [false, true] {
+        let mut server = Server::calling(vec![("checks", CHECKS)]);
+        let run = server.start(&checked(sequential), json!({})).await;
+        server.next(run, None).await;
+        for (task, file) in [("each.0", "x"), ("each.1", "y")] {
+            let turn = server.next(run, Some(task)).await;
+            assert_eq!(turn.task.as_deref(), Some(task));
+            assert_eq!(step_id(&turn), format!("{task}/run/open"));
+            assert_eq!(definition(&turn, "parameters"), &json!({"file": file}));
+            server.restart();
+            assert_eq!(server.next(run, Some(task)).await, turn);
+
+            let turn = server.submit(run, &step_id(&turn), json!(1)).await;
+            assert_eq!(turn.task.as_deref(), Some(task));
+            assert_eq!(step_id(&turn), format!("{task}/run/rules"));
+            // Submitting again is answered as the first time.
+            let again = server
+                .submit(run, &format!("{task}/run/open"), json!(1))
+                .await;
+            assert_eq!(again, turn);
+
+            for (index, rule) in ["a", "b"].iter().enumerate() {
+                let below = format!("{task}/run/rules.{index}");
+                let turn = server.next(run, Some(&below)).await;
+                assert_eq!(turn.task.as_deref(), Some(below.as_str()));
+                assert_eq!(step_id(&turn), format!("{below}/look"));
+                assert_eq!(definition(&turn, "parameters"), &json!({"rule": rule}));
+                server.restart();
+                let turn = server.submit(run, &step_id(&turn), json!(rule)).await;
+                assert_eq!(turn.task.as_deref(), Some(below.as_str()));
+                assert_eq!(step_id(&turn), format!("{below}/again"));
+                let turn = server.submit(run, &step_id(&turn), json!(rule)).await;
+                assert_eq!(output(&turn), json!(rule));
+                assert_eq!(turn.task.as_deref(), Some(below.as_str()));
+            }
+            server.restart();
+            let turn = server.next(run, Some(task)).await;
+            assert_eq!(step_id(&turn), format!("{task}/run/close"));
+            let turn = server.submit(run, &step_id(&turn), json!(null)).await;
+            assert_eq!(turn.task.as_deref(), Some(task));
+            assert_eq!(step_id(&turn), format!("{task}/note"));
+            assert_eq!(definition(&turn, "parameters"), &json!({"n": 2}));
+            let turn = server.submit(run, &step_id(&turn), json!(null)).await;
+            assert_eq!(turn.task.as_deref(), Some(task));
+            assert_eq!(output(&turn), json!({"found": ["a", "b"], "first": 1}));
+        }
+        let turn = server.next(run, None).await;
+        assert_eq!(
+            (turn.task.as_deref(), step_id(&turn).as_str()),
+            (None, "after")
+        );
+        let done = server.submit(run, "after", json!(null)).await;
+        let each = json!({"found": ["a", "b"], "first": 1});
+        assert_eq!(output(&done), json!({"all": [each, each]}));
+    }
+}
+
+#[tokio::test]
+async fn a_task_goes_on_when_the_last_task_below_its_call_is_over() {
+    let server = Server::calling(vec![("checks", CHECKS)]);
+    let run = server.start(&checked(false), json!({})).await;
+    server.next(run, None).await;
+    let turn = server.next(run, Some("each.1")).await;
+    let turn = server.submit(run, &step_id(&turn), json!(1)).await;
+    assert_eq!(kind(&turn), StepKind::ParallelTasks);
+    for task in ["each.1/run/rules.1", "each.1/run/rules.0"] {
+        server.next(run, Some(task)).await;
+        let failed = server.fail(run, &format!("{task}/look"), "no").await;
+        assert_eq!(failed.status, TurnStatus::Failed);
+        assert_eq!(failed.task.as_deref(), Some(task));
+    }
+    let turn = server.next(run, Some("each.1")).await;
+    assert_eq!(
+        (turn.status, turn.task.as_deref()),
+        (TurnStatus::Failed, Some("each.1"))
+    );
+    // Who comes late is told how it ended, when the call is over too.
+    for task in ["each.1/run/rules.1", "each.1/run/rules.0"] {
+        let again = server.next(run, Some(task)).await;
+        assert_eq!(again.status, TurnStatus::Failed);
+        assert_eq!(again.task.as_deref(), Some(task));
+        let again = server.fail(run, &format!("{task}/look"), "no").await;
+        assert_eq!(again.status, TurnStatus::Failed);
+    }
+    // The other one is as it was.
+    let turn = server.next(run, Some("each.0")).await;
+    assert_eq!(step_id(&turn), "each.0/run/open");
+}
+
+const ROUNDS: &str = "
+inputs: {rounds: {type: integer, required: true}}
+tools: {t: {}}
+state: {n: 0}
+tasks:
+  inner:
+    inputs: {m: {type: integer, required: true}}
+    steps: [{id: deep, type: mcp_call, tool: t, output_to: got}, {type: return, value: '{{ state.got }}'}]
+  outer:
+    inputs: {m: {type: integer, required: true}}
+    steps:
+      - {id: within, type: foreach, items: '{{ [inputs.m] }}', task: inner, agent: '@task', output_to: got}
+      - {type: return, value: '{{ state.got }}'}
+steps:
+  - id: rounds
+    type: while
+    if: '{{ state.n < inputs.rounds }}'
+    max_iterations: 1000
+    steps:
+      - {id: each, type: foreach, items: '{{ [state.n] }}', task: outer, agent: '@task', output_to: all}
+      - {id: next, type: set_state, updates: {n: '{{ state.n + 1 }}'}}
+";
+
+#[tokio::test]
+async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
+    let mut server = Server::new();
+    let run = server.start(ROUNDS, json!({"rounds": 60})).await;
+    let mut tasks = Vec::new();
+    for _ in 0..60 {
+        let turn = server.next(run, None).await;
+        let outer = definition(&turn, "tasks")[0]["task_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let turn = server.next(run, Some(&outer)).await;
+        let inner = definition(&turn, "tasks")[0]["task_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let turn = server.next(run, Some(&inner)).await;
+        let step = step_id(&turn);
+        let turn = server.submit(run, &step, json!("x".repeat(100))).await;
+        assert_eq!(output(&turn), json!("x".repeat(100)));
+        // What has just ended is told again as it was, by any server.
+        assert_eq!(server.submit(run, &step, json!("y")).await, turn);
+        assert_eq!(server.next(run, Some(&inner)).await, turn);
+        let turn = server.next(run, Some(&outer)).await;
+        assert_eq!(output(&turn), json!(["x".repeat(100)]));
+        tasks.push((outer, inner, step));
+    }
+    server.restart();
+    let (outer, inner, step) = &tasks[58];
+    assert_eq!(
+        output(&server.next(run, Some(outer)).await),
+        json!(["x".repeat(100)])
+    );
+    assert_eq!(
+        output(&server.submit(run, step, json!("y")).await),
+        json!("x".repeat(100))
+    );
+    let (outer, inner_of_old, step) = &tasks[2];
+    for late in [
+        server.try_next(run, Some(outer)).await,
+        server.try_next(run, Some(inner_of_old)).await,
+        server.try_submit(run, Some(step), json!("y")).await,
+    ] {
+        let told = late.unwrap_err().to_string();
+        assert!(
+            told.contains("is over") && told.contains("no longer kept"),
+            "{told}"
+        );
+    }
+    let nobody = format!("{}9", inner);
+    assert!(server.try_next(run, Some(&nobody)).await.is_err());
+    let host = server.agents.host();
+    let mut replayed = Run::new(host.program_of(run).unwrap());
+    let mut kept = Vec::new();
+    for recorded in host.journal().events(run, 1.., usize::MAX).unwrap() {
+        let event: Event = serde_json::from_slice(&recorded.body).unwrap();
+        let round = matches!(event.what, Happening::Completed { .. });
+        replayed.apply(&event).unwrap();
+        if round {
+            let data = replayed.data().unwrap();
+            let fields = (
+                &data.past_tasks,
+                &data.past_calls,
+                &data.frames,
+                &data.waiting,
+            );
+            kept.push(serde_json::to_string(&fields).unwrap().len());
+        }
+    }
+    // As much after sixty rounds as after forty, but for longer numbers.
+    assert_eq!(kept.len(), 60);
+    assert!(kept[59].abs_diff(kept[39]) < 200, "{kept:?}");
 }

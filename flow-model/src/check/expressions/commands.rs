@@ -15,6 +15,15 @@ impl<'d> Pass<'_, 'd> {
     pub(super) fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
         for interpolation in &analysis.interpolations {
             let at = self.checker.within(tree, &interpolation.range);
+            let before = &text[..interpolation.range.start];
+            if before.ends_with('$') && !before.ends_with("\\$") {
+                self.checker.report(
+                    Diagnostic::new(Code::DollarBefore, at)
+                        .message("the `$` before this expression stays in the command")
+                        .label("an expression is `{{ … }}` alone")
+                        .help("drop the `$`, or write `\\$` where a dollar sign is meant"),
+                );
+            }
             if interpolation
                 .filters
                 .iter()
@@ -27,7 +36,7 @@ impl<'d> Pass<'_, 'd> {
                 );
                 continue;
             }
-            if let Some(program) = second_interpreter(&text[..interpolation.range.start]) {
+            if let Some(program) = second_interpreter(before) {
                 self.checker.report(
                     Diagnostic::new(Code::SecondInterpreter, at)
                         .message(format!(

@@ -7,12 +7,14 @@ use std::ops::Range;
 
 use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
+use super::values::is_literal;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
 use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm};
 use crate::graph::{Form, Tier, Type};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
+use crate::tools::{self, Reader};
 
 use names::ReadAt;
 pub(super) use names::segments;
@@ -289,14 +291,14 @@ impl<'d> Pass<'_, 'd> {
             Act::Tool {
                 tool, parameters, ..
             } => {
+                let document = self.checker.document;
+                let declared = document.tools.iter().any(|t| t.name.value == tool.value);
+                let builtin = tools::find(&tool.value).filter(|_| !declared);
                 for (name, tree) in parameters {
-                    let typed = tool.value == "send_input" && name.value == "input_text";
-                    let command = crate::tools::find(&tool.value)
-                        .is_some_and(|tool| tool.is_command(&name.value));
-                    let role = match (typed, command) {
-                        (true, _) => Role::Typed,
-                        (_, true) => Role::Command,
-                        _ => Role::Template,
+                    let role = match builtin.map(|tool| tool.reader(&name.value)) {
+                        Some(Reader::Shell) => Role::Command,
+                        Some(Reader::Program) => Role::Typed,
+                        Some(Reader::Tool | Reader::Pattern) | None => Role::Template,
                     };
                     see(self, tree, role);
                 }
@@ -387,9 +389,15 @@ impl<'d> Pass<'_, 'd> {
         };
         let whole = split_path(write.path.text, dialect).is_some_and(|(_, s)| s.len() == 1);
         let sets = write.operation == crate::graph::Operation::Set;
-        let declared = self.checker.document.state.iter().find(|declared| {
-            declared.name.value == field && declared.by_hand == (tier == Tier::State)
-        });
+        let state = &self.checker.document.state;
+        let named = |by_hand: bool| {
+            let mut fields = state.iter();
+            fields.find(|declared| declared.name.value == field && declared.by_hand == by_hand)
+        };
+        let declared = match tier {
+            Tier::State => named(true).or_else(|| named(false)),
+            _ => named(false),
+        };
         if let Some(declared) = declared
             && declared.ty != Type::Any
             && whole
@@ -590,6 +598,43 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
+    /// What a field of the state is, if that is known and not a list: by its declared type, or by
+    /// the value it begins with where nothing writes another.
+    fn unlisted_field(&self, text: &str, scope: &Scope<'d>) -> Option<&'static str> {
+        let (before, name) = text.rsplit_once('.').unwrap_or(("", text));
+        let place = match before {
+            "state" | "this" => None,
+            "raw" | "state.raw" => Some(Place::Raw),
+            // A name alone may be something else where it stands.
+            "" if !scope.open && !scope.local.contains(&name) => None,
+            _ => return None,
+        };
+        let space = self.space(scope);
+        let found = place.or_else(|| space.fields.get(name)?.first().copied())?;
+        let by_hand = match found {
+            Place::Raw => false,
+            Place::State => true,
+            Place::Computed => return None,
+        };
+        let document = self.checker.document;
+        let (state, dialect) = match scope.space {
+            0 => (&document.state, document.dialect),
+            unit => {
+                let task = document.tasks.get(unit - 1)?;
+                (&task.state, task.dialect)
+            }
+        };
+        let mut fields = state.iter();
+        let field = fields.find(|it| it.name.value == name && it.by_hand == by_hand)?;
+        if field.ty != Type::Any {
+            return unlisted(field.ty);
+        }
+        let value = field.value?;
+        let is_kept = !space.open && !space.written.contains(name);
+        let is_other = !matches!(value.value, Value::List(_) | Value::Null);
+        (is_kept && is_other && is_literal(value, dialect)).then(|| value.noun())
+    }
+
     /// `items` that is known not to be a list.
     fn known_list(&mut self, items: &'d Tree, scope: &Scope<'d>) {
         let document = self.checker.document;
@@ -607,16 +652,10 @@ impl<'d> Pass<'_, 'd> {
                 };
                 let input = text.strip_prefix("inputs.").and_then(|name| {
                     let mut fields = fields.unwrap_or_default().iter();
-                    fields.find(|field| field.name.value == name).map(|f| f.ty)
+                    let field = fields.find(|field| field.name.value == name)?;
+                    unlisted(field.ty)
                 });
-                let state = text.strip_prefix("state.").and_then(|name| {
-                    let mut fields = document.state.iter();
-                    fields.find(|field| field.name.value == name).map(|f| f.ty)
-                });
-                match input.or(state.filter(|_| scope.space == 0)) {
-                    Some(Type::Array | Type::Any) | None => None,
-                    Some(ty) => Some(type_noun(ty)),
-                }
+                input.or_else(|| self.unlisted_field(text, scope))
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {
                 Some(items.noun())
@@ -649,6 +688,11 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
 
 /// Seconds that a `wait` may take.
 const MAX_WAIT: f64 = 30.0 * 86_400.0;
+
+/// What a value of a type is that cannot be a list.
+fn unlisted(ty: Type) -> Option<&'static str> {
+    (!matches!(ty, Type::Array | Type::Any)).then(|| type_noun(ty))
+}
 
 fn type_noun(ty: Type) -> &'static str {
     match ty {

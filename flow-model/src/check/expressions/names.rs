@@ -136,6 +136,9 @@ impl<'d> Pass<'_, 'd> {
             finding = finding.help(match name {
                 "error" => "`error` exists in failure steps and `error_state_update`",
                 "result" => "`result` exists in `state_update`",
+                "steps" | "outputs" | "needs" | "jobs" => {
+                    "a step's result is read where its `output_to` puts it: `state.NAME`"
+                }
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
         }

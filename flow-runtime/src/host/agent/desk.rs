@@ -14,7 +14,7 @@ use super::super::secrets::masked_failure;
 use super::result::{Meant, Unfit, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
-use crate::host::deed::called;
+use crate::host::deed::{called, called_by};
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
 use crate::host::secrets::foreign;
@@ -81,8 +81,20 @@ pub(super) struct Called {
     pub(super) call: ActionId,
     /// What the names of its steps have before them here.
     pub(super) name: String,
+    /// The task here that the call is a step of.
+    pub(super) task: Option<String>,
     /// The name there, where one was given.
     pub(super) rest: Option<String>,
+}
+
+impl Called {
+    /// The task, here, of whoever works on a task there; or on all but the tasks there.
+    pub(super) fn seen_from(&self, task: Option<String>) -> Option<String> {
+        match task {
+            Some(task) => Some(format!("{}/{task}", self.name)),
+            None => self.task.clone(),
+        }
+    }
 }
 
 /// What became of a result.
@@ -447,7 +459,7 @@ impl Desk {
                     }
                     TaskState::Open { .. } => (tasks, item),
                     TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Stopped => {
-                        return Ok(self.ended(name, Some(state)));
+                        return Ok(self.ended(name, state));
                     }
                 }
             }
@@ -455,7 +467,17 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Seen::Answer(Answer::Called(called)));
             }
+            NamedTask::CalledBefore(number, call, rest) => {
+                return Ok(Seen::Answer(Answer::Called(Called {
+                    run: called_by(self.driver.id, &call.key),
+                    call: number,
+                    name: call.name.clone(),
+                    task: call.task.clone(),
+                    rest: Some(rest.to_owned()),
+                })));
+            }
             NamedTask::Past(ended) => return Ok(self.ended(name, ended)),
+            NamedTask::Forgotten => return Err(AgentError::Forgotten { task: name.clone() }),
             NamedTask::Nobody => return Err(self.no_such_task(name)),
         };
         match self.record(Happening::Taken { tasks, item }).await {
@@ -470,25 +492,19 @@ impl Desk {
         Box::pin(self.see(what)).await
     }
 
-    /// What there is to say of a task that is over, as far as that is known.
-    fn ended(&self, name: &str, ended: Option<TaskState<'_>>) -> Seen {
+    /// What there is to say of a task that is over.
+    fn ended(&self, name: &str, ended: TaskState<'_>) -> Seen {
         let mut turn = self.turn(TurnStatus::Completed).of(name);
         match ended {
-            Some(TaskState::Completed(output)) => turn.output = output.clone(),
-            Some(TaskState::Failed(failure)) => {
+            TaskState::Completed(output) => turn.output = output.clone(),
+            TaskState::Failed(failure) => {
                 turn.status = TurnStatus::Failed;
                 turn.error = Some(failure.clone());
             }
-            Some(TaskState::Stopped) => {
+            TaskState::Stopped | TaskState::Open { .. } | TaskState::Begun => {
                 turn.status = TurnStatus::Cancelled;
                 let stopped = "the task was stopped: the step it belongs to is over";
                 turn.error = Some(Failure::new(FailureKind::Cancelled, stopped));
-            }
-            Some(TaskState::Open { .. } | TaskState::Begun) | None => {
-                match self.driver.run.status() {
-                    Status::Running | Status::Completed => {}
-                    Status::Failed | Status::Cancelled => turn.status = TurnStatus::Cancelled,
-                }
             }
         }
         Seen::Answer(Answer::Turn(Box::new(turn)))
@@ -568,6 +584,7 @@ impl Desk {
             run: called(self.driver.id, action),
             call: action.id,
             name: self.driver.run.step_name(action),
+            task: self.task_of(self.driver.run.part(action)),
             rest,
         }
     }
@@ -627,7 +644,10 @@ impl Desk {
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
                     return self.submit_tasks(id, part, submission).await;
                 }
-                NamedTask::Task(..) | NamedTask::Past(_) => {
+                NamedTask::Task(..)
+                | NamedTask::Past(_)
+                | NamedTask::CalledBefore(..)
+                | NamedTask::Forgotten => {
                     return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),

@@ -27,7 +27,9 @@ pub use step::{Step, StepKind, Task, TaskPage};
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{
+    Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Named, NamedTask, Status, Update,
+};
 use crate::secret;
 use crate::value::Value;
 
@@ -84,6 +86,14 @@ pub enum AgentError {
         /// How the run ended, if it has.
         over: Option<&'static str>,
     },
+    /// The run has no such step.
+    #[error("{}", no_step(.step, .waits.as_deref()))]
+    NoStep {
+        /// Its name.
+        step: String,
+        /// The one that waits for a result.
+        waits: Option<String>,
+    },
     /// A result cannot be the step's.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -94,6 +104,14 @@ pub enum AgentError {
         task: String,
         /// Tasks that are not over.
         open: Vec<String>,
+    },
+    /// A task is over, too long ago to know more.
+    #[error(
+        "the task `{task}` is over, and so much has happened since that what became of it is no longer kept; get_next_step without a task_id says how the run stands"
+    )]
+    Forgotten {
+        /// Its name.
+        task: String,
     },
     /// The run is not over yet.
     #[error(
@@ -130,6 +148,17 @@ fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
         (None, names) => format!(
             "step `{step}` does not wait for a result; it is not one of those that do: {}",
             names.join(", ")
+        ),
+    }
+}
+
+fn no_step(step: &str, waits: Option<&str>) -> String {
+    match waits {
+        Some(waits) => {
+            format!("there is no step `{step}` in this run; `{waits}` waits for a result")
+        }
+        None => format!(
+            "there is no step `{step}` in this run; leave it out for the place where the run is"
         ),
     }
 }
@@ -242,10 +271,11 @@ impl Turn {
     }
 
     /// The same, for somebody who asked the run that called this one.
-    fn seen_from(mut self, run: RunId, call: &str) -> Self {
+    fn seen_from(mut self, run: RunId, called: &Called) -> Self {
+        let call = &called.name;
         let before = |name: &mut String| *name = format!("{call}/{name}");
         self.run = run;
-        self.task.as_mut().map(before);
+        self.task = called.seen_from(self.task);
         for task in &mut self.open_tasks {
             before(&mut task.id);
             task.run = run;
@@ -501,16 +531,17 @@ impl Agents {
     ) -> Result<Turn, AgentError> {
         let turn = self.attend(run, task, page, patience).await?;
         if patience.drives && turn.status.is_over() {
-            self.lead_on(run, false)?;
+            self.lead_on(run, Vec::new())?;
         }
         Ok(turn)
     }
 
     /// Lets the run that called this one, and those above it, go on from what came of it, without
-    /// anybody waiting for that. Where a run that this one has called was answered, this one too.
-    fn lead_on(&self, run: RunId, below: bool) -> Result<(), AgentError> {
+    /// anybody waiting for that. Where a run that this one has called was answered, the parts of
+    /// this one that have called it go on too, the innermost first.
+    fn lead_on(&self, run: RunId, callers: Vec<Option<String>>) -> Result<(), AgentError> {
         let outermost = self.host().outermost(run)?;
-        if outermost == run && !below {
+        if outermost == run && callers.is_empty() {
             return Ok(());
         }
         let agents = self.clone();
@@ -519,10 +550,13 @@ impl Agents {
                 from: 0,
                 most: Some(0),
             };
-            // What keeps it from going on is told to whoever asks for the run next.
-            let _ = agents
-                .attend(outermost, None, page, Patience::of(LONGEST))
-                .await;
+            let within = callers.into_iter().map(|task| (run, task));
+            for (run, task) in within.chain([(outermost, None)]) {
+                // What keeps it from going on is told to whoever asks for the run next.
+                let _ = agents
+                    .attend(run, task.as_deref(), page, Patience::of(LONGEST))
+                    .await;
+            }
         });
         Ok(())
     }
@@ -564,7 +598,7 @@ impl Agents {
             };
             let turn = Box::pin(self.attend(called.run, rest, page, patience)).await?;
             if !turn.status.is_over() || rest.is_some() {
-                return Ok(turn.seen_from(run, &called.name));
+                return Ok(turn.seen_from(run, &called));
             }
             self.redo(run, &called).await?;
         }
@@ -617,8 +651,8 @@ impl Agents {
         patience: Patience,
     ) -> Result<Turn, AgentError> {
         let taken = self.take(run, step, submission).await?;
-        if taken.below {
-            self.lead_on(run, true)?;
+        if !taken.callers.is_empty() {
+            self.lead_on(run, taken.callers)?;
         }
         let task = taken.task.as_deref();
         let mut turn = self.next(run, task, page, patience).await?;
@@ -651,21 +685,24 @@ impl Agents {
             Submitted::Taken(task) => Ok(Taken {
                 task,
                 repeated: false,
-                below: false,
+                callers: Vec::new(),
             }),
             Submitted::Repeated(task) => Ok(Taken {
                 task,
                 repeated: true,
-                below: false,
+                callers: Vec::new(),
             }),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
                 let taken = Box::pin(self.take(called.run, rest, submission)).await?;
-                let task = taken.task.map(|task| format!("{}/{task}", called.name));
+                let tasks = taken.callers.into_iter().flatten();
+                let mut callers: Vec<Option<String>> =
+                    tasks.map(|task| called.seen_from(Some(task))).collect();
+                callers.push(called.task.clone());
                 Ok(Taken {
-                    task,
-                    below: true,
-                    ..taken
+                    task: called.seen_from(taken.task),
+                    repeated: taken.repeated,
+                    callers,
                 })
             }
         }
@@ -706,17 +743,45 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// When the run is over, and those of the journal.
+    /// When the run is over or has no such step, and those of the journal.
     pub async fn checkpoint(
         &self,
         run: RunId,
         step: Option<String>,
         reason: String,
     ) -> Result<Checkpoint, AgentError> {
+        if let Some(step) = &step {
+            self.known_step(run, step).await?;
+        }
         let happening = Happening::Checkpointed { reason, step };
         self.record(run, happening).await?;
         let found = self.last_checkpoint(run).await?;
         found.ok_or_else(|| Error::Unreadable("the checkpoint is not there".to_owned()).into())
+    }
+
+    /// Whether a name is one of a step or task of the run: handed out, past, or of its definition.
+    async fn known_step(&self, run: RunId, step: &str) -> Result<(), AgentError> {
+        let asked = step.to_owned();
+        let known = self
+            .read(run, move |driver| {
+                let run = &driver.run;
+                !matches!(run.named(&asked), Named::Nobody)
+                    || !matches!(run.named_task(&asked), NamedTask::Nobody)
+                    || has_node(run.program().graph(), &asked)
+            })
+            .await?;
+        if known {
+            return Ok(());
+        }
+        let page = TaskPage {
+            from: 0,
+            most: Some(0),
+        };
+        let turn = self.attend(run, None, page, Patience::NONE).await?;
+        Err(AgentError::NoStep {
+            step: step.to_owned(),
+            waits: turn.step.map(|step| step.id),
+        })
     }
 
     /// The last place that was marked.
@@ -775,7 +840,7 @@ impl Agents {
                 Ok(())
             }
         }?;
-        self.lead_on(run, false)
+        self.lead_on(run, Vec::new())
     }
 
     /// Whether an agent drives a run.
@@ -842,6 +907,17 @@ impl Agents {
     }
 }
 
+/// Whether a definition has a step of this name.
+fn has_node(graph: &Graph, name: &str) -> bool {
+    let tasks = graph.tasks.iter();
+    let bodies = tasks.flat_map(|task| {
+        let cleanup = task.on_error.iter().map(|on_error| &on_error.body);
+        std::iter::once(&task.body).chain(cleanup)
+    });
+    let mut bodies = bodies.chain([&graph.body, &graph.on_error.body]);
+    bodies.any(|body| body.nodes.iter().any(|node| node.id == name))
+}
+
 /// The name of a step without the number that tells it from the same step before.
 fn unnumbered(name: &str) -> &str {
     match name.rsplit_once('~') {
@@ -856,8 +932,9 @@ struct Taken {
     task: Option<String>,
     /// Whether the step had its result before.
     repeated: bool,
-    /// Whether the step is of a run that was called.
-    below: bool,
+    /// Where the step is of a run that was called: the parts that wait for that run, and for the
+    /// ones between, the innermost first.
+    callers: Vec<Option<String>>,
 }
 
 /// How long a run is followed that nobody waits for: as long as it goes on by itself.

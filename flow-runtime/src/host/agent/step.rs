@@ -1,11 +1,11 @@
 //! Steps as agents get them: everything evaluated, with instructions that need no knowledge of the
 //! workflow.
 
-use flow_model::graph::{By, OutputFormat, PromptKind, Runner, StatePath, Tier, Write};
+use flow_model::graph::{By, OutputFormat, PromptKind, Runner, Write};
 use serde_json::{Map, Value as Json, json};
 
 use crate::journal::RunId;
-use crate::run::{Action, Deed, Origin, Run, Tasks, as_written};
+use crate::run::{Action, Deed, Origin, Run, Tasks};
 use crate::secret;
 use crate::value::Value;
 
@@ -265,7 +265,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
         ));
     }
     let node = run.node(action);
-    if let Some(update) = node.and_then(|node| state_update(&node.writes)) {
+    if let Some(update) = node.and_then(|node| state_update(run, action, &node.writes)) {
         put("state_update", update);
     }
     if let Some(description) = node.and_then(|node| node.description.as_deref()) {
@@ -386,27 +386,19 @@ const fn format_word(output: OutputFormat) -> &'static str {
 }
 
 /// Where the result goes. The server writes it; this is to know.
-fn state_update(writes: &[Write]) -> Option<Json> {
+fn state_update(run: &Run, action: &Action, writes: &[Write]) -> Option<Json> {
     let mut updates: Vec<Json> = writes
         .iter()
-        .map(|write| json!({"path": path(&write.path), "operation": write.operation}))
+        .map(|write| {
+            let path = run.target(action, &write.path);
+            json!({"path": path, "operation": write.operation})
+        })
         .collect();
     match updates.len() {
         0 => None,
         1 => updates.pop(),
         _ => Some(Json::Array(updates)),
     }
-}
-
-fn path(path: &StatePath) -> String {
-    let tier = match path.tier {
-        Tier::Raw => "raw",
-        Tier::Computed => "computed",
-        Tier::State => "state",
-    };
-    let segments = path.segments.iter().map(as_written);
-    let segments: Vec<String> = std::iter::once(tier.to_owned()).chain(segments).collect();
-    segments.join(".")
 }
 
 /// Tasks as a step: all of them, or one where they are done one after another.
@@ -460,13 +452,19 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
         }
         Runner::SubAgent | Runner::Host => "a sub-agent".to_owned(),
     };
-    let (prompt, rules) = prompts(run, tasks);
-    definition.insert("sub_agent_prompt".to_owned(), json!(prompt));
-    let mut given = "`sub_agent_prompt`";
-    if let Some(rules) = rules {
-        definition.insert("workflow_server_rules".to_owned(), json!(rules));
-        given = "`sub_agent_prompt`, `workflow_server_rules`";
-    }
+    let prompts = Prompts::of(tasks);
+    definition.insert("sub_agent_prompt".to_owned(), json!(prompts.shared()));
+    let given = match prompts {
+        Prompts::Standard(_) => "`sub_agent_prompt`",
+        Prompts::Own { rules, .. } => {
+            definition.insert("workflow_server_rules".to_owned(), json!(rules));
+            "`sub_agent_prompt`, `workflow_server_rules`"
+        }
+        Prompts::OfItem { rules } => {
+            definition.insert("workflow_server_rules".to_owned(), json!(rules));
+            "the `sub_agent_prompt` of its task, `workflow_server_rules`"
+        }
+    };
     let count = children.count();
     let instructions = if sequential {
         format!(
@@ -502,26 +500,49 @@ fn listed_task(run: &Run, id: RunId, tasks: &Tasks<'_>, name: &str, item: usize)
         "context": task.context.to_json(),
     });
     // A prompt that depends on the item is the task's own.
-    if let Some(prompt) = run.sub_agent_prompt(tasks, Some(item)) {
+    if let Some(prompt) = run.sub_agent_prompt(tasks, item) {
         listed["sub_agent_prompt"] = json!(prompt);
     }
     listed
 }
 
-/// What each sub-agent of a fan-out is told: the standard prompt, or the author's in its place,
+/// What the sub-agents of a fan-out are told: the standard prompt, or the author's in its place,
 /// which is then followed by the rules of the server.
-fn prompts(run: &Run, tasks: &Tasks<'_>) -> (String, Option<&'static str>) {
-    let standard = match tasks.fan.runner {
-        Runner::Agent(_) => WHOLE_ITEM,
-        Runner::SubAgent | Runner::Host => SUB_AGENT,
-    };
-    match (&tasks.fan.prompt, &tasks.fan.runner) {
-        // What a named agent is told is part of its one step.
-        (Some(prompt), Runner::SubAgent | Runner::Host) => {
-            let own = run.sub_agent_prompt(tasks, None);
-            (own.unwrap_or_else(|| as_written(prompt)), Some(standard))
+#[derive(Clone, Copy)]
+enum Prompts<'a> {
+    Standard(&'static str),
+    Own {
+        prompt: &'a str,
+        rules: &'static str,
+    },
+    /// Each task has its own.
+    OfItem {
+        rules: &'static str,
+    },
+}
+
+impl<'a> Prompts<'a> {
+    fn of(tasks: &Tasks<'a>) -> Self {
+        match (&tasks.fan.prompt, &tasks.fan.runner) {
+            // What a named agent is told is part of its one step.
+            (_, Runner::Agent(_)) => Prompts::Standard(WHOLE_ITEM),
+            (None, Runner::SubAgent | Runner::Host) => Prompts::Standard(SUB_AGENT),
+            (Some(_), Runner::SubAgent | Runner::Host) => match &tasks.children.prompt {
+                Some(prompt) => Prompts::Own {
+                    prompt,
+                    rules: SUB_AGENT,
+                },
+                None => Prompts::OfItem { rules: SUB_AGENT },
+            },
         }
-        (None, _) | (_, Runner::Agent(_)) => (standard.to_owned(), None),
+    }
+
+    /// What stands for every task that has none of its own.
+    fn shared(self) -> &'a str {
+        match self {
+            Prompts::Standard(prompt) | Prompts::OfItem { rules: prompt } => prompt,
+            Prompts::Own { prompt, .. } => prompt,
+        }
     }
 }
 

@@ -1,0 +1,48 @@
+//! Words that other tools have for what has another name here.
+
+/// The step type somebody means who writes this one.
+pub(crate) fn step(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    Some(match word.as_str() {
+        "bash" | "cmd" | "command" | "exec" | "run" | "script" | "sh" => "shell",
+        "if" | "branch" | "switch" | "case" | "choice" => "condition",
+        "for" | "for_each" | "each" | "map" | "parallel" => "foreach",
+        "loop" | "until" | "repeat" => "while",
+        "sleep" | "delay" | "pause" | "timer" => "wait",
+        "ask" | "confirm" | "input" | "message" | "question" => "prompt",
+        "agent" | "llm" | "subagent" | "sub_agent" => "delegate",
+        "workflow" | "subworkflow" | "sub_workflow" | "run_workflow" | "uses" => "call",
+        "set" | "assign" | "let" | "state" | "variable" | "update_state" => "set_state",
+        "tool" | "mcp" | "tool_call" | "mcp_tool" => "mcp_call",
+        "jump" => "goto",
+        "end" | "exit" | "stop" | "finish" => "return",
+        "next" => "continue",
+        _ => return None,
+    })
+}
+
+/// The keys somebody may mean who writes this one, the likeliest first.
+pub(crate) fn keys(word: &str) -> &'static [&'static str] {
+    match word {
+        "run" | "cmd" | "script" | "shell" | "bash" | "exec" => &["command"],
+        "if" | "condition" | "only_if" | "unless" => &["when", "if"],
+        "in" | "over" | "list" | "each" | "for" | "loop" | "with_items" => &["items"],
+        "do" | "body" | "run_steps" | "actions" => &["steps"],
+        "name" | "key" => &["id"],
+        "args" | "arguments" | "params" | "with" => &["params", "parameters", "inputs"],
+        "uses" => &["workflow"],
+        "question" | "text" | "title" => &["message"],
+        "choices" | "values" => &["options"],
+        "cwd" | "dir" | "directory" | "workdir" => &["working_directory"],
+        "environment" | "vars" => &["env"],
+        "set" | "values_to_set" | "assign" => &["updates"],
+        "seconds" | "time" | "delay" => &["duration_seconds"],
+        "save_as" | "register" | "result" | "store" | "output" => &["output_to"],
+        "retries" => &["retry"],
+        "catch" | "on_failure" => &["on_error"],
+        "parameters" | "variables" => &["inputs"],
+        "returns" | "return" | "result_to" => &["outputs"],
+        "instruction" | "task_prompt" | "goal" => &["instructions"],
+        _ => &[],
+    }
+}
