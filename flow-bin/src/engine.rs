@@ -10,6 +10,7 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::tools;
 use flow_model::{Compiled, compile};
+use flow_runtime::briefs::{Briefs, Kind};
 use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
     Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
@@ -135,6 +136,7 @@ pub(crate) fn options(
     options.tools = Arc::new(Toolbox::new(tools));
     options.terminals = Some(terminals.clone());
     options.workflows = Arc::new(Known { library });
+    options.agents = Some(Briefs::around(Kind::Agent, &options.directory));
     Ok(options)
 }
 
@@ -331,10 +333,7 @@ impl Engine {
 
     /// The workflow of a run.
     pub(crate) fn graph(&self, run: RunId) -> Result<Graph> {
-        let journal = self.host.journal();
-        let definition = journal.definition(journal.run(run)?.definition)?;
-        serde_json::from_slice(&definition)
-            .with_context(|| format!("the definition of {run} cannot be read"))
+        Ok(self.host.program_of(run)?.graph().clone())
     }
 
     /// The run that a person means: an id, its beginning, or `latest`.

@@ -147,3 +147,31 @@ outputs: {r: {type: string, value: '{{ state.r.response }}'}}
         ran.stderr
     );
 }
+
+#[test]
+fn an_agent_that_the_definition_does_not_describe_is_told_what_its_file_says() {
+    let place = Place::with(&[
+        (
+            ".flow/agents/poet.md",
+            "---\narguments: {mood: {}}\n---\nYou are a {{ mood | default('glad') }} poet.\n",
+        ),
+        (
+            "poem.yaml",
+            "steps: [{id: write, type: delegate, agent: '@poet', instructions: 'Write.'}]\n",
+        ),
+    ]);
+    let waits = place.run(&["run", "poem.yaml", "--format", "json"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let pending = &waits.json()["pending"];
+    let pending = pending.get(0).unwrap_or(pending);
+    assert_eq!(pending["agent_instructions"], "You are a glad poet.\n");
+    let ran = place
+        .command(&["resume", "latest", "-q"])
+        .env("FLOW_AGENT", "cat >heard")
+        .output()
+        .unwrap();
+    let ran = super::Ran::from(ran);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let heard = std::fs::read_to_string(place.path("heard")).unwrap();
+    assert_eq!(heard, "You are a glad poet.\n\nWrite.");
+}

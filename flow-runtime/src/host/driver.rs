@@ -723,6 +723,7 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                agent_instructions: self.host.instructions_for(graph, &action.what),
                 action,
             }),
             _ => None,
