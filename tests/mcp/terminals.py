@@ -157,6 +157,30 @@ async def a_contract_with_a_session_is_held_before_and_after_the_run(place):
     await place.every_way(case)
 
 
+async def a_run_in_a_session_that_does_not_exist_is_not_started(place):
+    """Also one whose workflow looks nothing up there; the answer names the sessions that exist."""
+    definition = {
+        "name": "touch",
+        "initial_state": "make",
+        "states": {"make": {"action": {"type": "shell", "command": "touch made"}}},
+    }
+
+    async def case(client):
+        session = (await call(client, "open_terminal", {"shell": "bash"}))["session_id"]
+        for unknown in ("t-unknown", ""):
+            ran = await call(client, "run_workflow", {"workflow_definition": definition, "session_id": unknown})
+            expect(ran, success=False, status="failed", final_state="validation_failed")
+            expect(ran, session_id=None, workflow_id=None, states_executed=0, workflow_saved=False)
+            assert f"`{unknown}`" in ran["error"] and session in ran["error"], ran
+            typed = await call(client, "run_command", {"session_id": unknown, "command": "true"})
+            expect(typed, success=False, session_id=None)
+            assert f"`{unknown}`" in typed["error"] and session in typed["error"], typed
+        assert not (place.project / "made").exists()
+        await call(client, "exit_terminal", {"session_id": session})
+
+    await place.every_way(case)
+
+
 async def the_session_that_is_meant_without_a_name_is_the_clients_own(place):
     place.workflow("type", """\
 name: type

@@ -209,6 +209,46 @@ async def a_workflow_runs_by_name_or_given_whole(place):
         invalid = await call(client, "run_workflow", {"workflow_definition": {"steps": [{"type": "shel"}]}})
         expect(invalid, success=False, final_state="definition_invalid", workflow_id=None)
         assert "did you mean `shell`?" in invalid["error"], invalid
+        assert len(invalid["validation_errors"]) == 1 and invalid["validation_errors"][0] in invalid["error"], invalid
+        states = {name: {"action": {"type": "shell", "command": "true"}} for name in ("reached", "never")}
+        lonely = {"initial_state": "reached", "states": states}
+        ran = await call(client, "run_workflow", {"workflow_definition": lonely, "save_on_success": False})
+        expect(ran, success=True, validation_errors=[])
+        assert len(ran["warnings"]) == 1 and "`never`" in ran["warnings"][0], ran
+        made = await call(client, "create_workflow", {
+            "workflow_definition": {"name": "lonely", **lonely}, "overwrite_existing": True,
+        })
+        assert len(made["warnings"]) == 1 and "`never`" in made["warnings"][0], made
+
+    await place.every_way(case)
+
+
+async def a_signature_has_the_order_of_its_definition(place):
+    def variables(*names):
+        return {name: {"description": f"The {name}"} for name in names}
+
+    definition = {
+        "name": "ordered",
+        "arguments": variables("ZONE", "ACCOUNT", "MODE"),
+        "return_values": variables("WHEN", "HOW"),
+        "initial_state": "set",
+        "states": {"set": {"action": {"tool": "run_command", "params": {"command": "export HOW=well WHEN=now"}}}},
+    }
+
+    async def case(client):
+        stored = {"workflow_definition": definition, "overwrite_existing": True}
+        session = (await call(client, "open_terminal", {}))["session_id"]
+        await call(client, "run_command", {"session_id": session, "command": "export ZONE=1 ACCOUNT=2 MODE=3"})
+        made = await call(client, "create_workflow", stored)
+        ran = await call(client, "run_workflow", {"workflow_name": "ordered", "session_id": session})
+        expect(ran, success=True)
+        assert list(ran["return_values"].items()) == [("WHEN", "now"), ("HOW", "well")], ran["return_values"]
+        told = await call(client, "get_workflow_info", {"workflow": "ordered"})
+        for answer in (made, ran, told):
+            signature = answer["workflow_signature"]
+            assert list(signature["arguments"]) == ["ZONE", "ACCOUNT", "MODE"], signature
+            assert list(signature["return_values"]) == ["WHEN", "HOW"], signature
+        await call(client, "exit_terminal", {"session_id": session})
 
     await place.every_way(case)
 
@@ -220,12 +260,16 @@ async def a_definition_that_succeeds_is_kept(place):
         definition = {"name": name, "steps": [{"type": "shell", "command": f"echo {name}"}]}
         ran = await call(client, "run_workflow", {"workflow_definition": definition})
         expect(ran, success=True, workflow_saved=True, saved_workflow_name=name)
+        expect(ran, message=f"the definition is stored as `{name}`")
         assert name in ran["available_workflows"]
         again = await call(client, "run_workflow", {"workflow_definition": {**definition, "name": "other"}})
         expect(again, success=True, workflow_saved=False, saved_workflow_name=name)
+        assert "already" in again["message"] and f"`{name}`" in again["message"], again
+        assert "other" not in again["available_workflows"]
         not_kept = {"name": "passing", "steps": [{"type": "shell", "command": "echo passing"}]}
         ran = await call(client, "run_workflow", {"workflow_definition": not_kept, "save_on_success": False})
         expect(ran, success=True, workflow_saved=False, saved_workflow_name=None)
+        expect(ran, message=None)
         assert "passing" not in ran["available_workflows"]
 
     case.count = 0
@@ -838,6 +882,17 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
     workflow = await names("--toolsets", "workflow")
     assert {"flow", "run_workflow", "save_to_memory", "get_workflow_status"} <= workflow
     assert workflow < everything
+    # What runs leave open can be closed by whoever can start them.
+    for toolset in ("workflow", "agent"):
+        assert {"list_terminal_sessions", "exit_terminal"} <= await names("--toolsets", toolset)
+    assert not {"open_terminal", "send_input"} & workflow
+    async with place.connect(arguments=["--toolsets", "workflow"]) as client:
+        opening = {"initial_state": "open", "states": {"open": {"action": {"tool": "open_terminal"}}}}
+        ran = await call(client, "run_workflow", {"workflow_definition": opening, "save_on_success": False})
+        expect(ran, success=True)
+        listed = await call(client, "list_terminal_sessions", {})
+        assert [it["session_id"] for it in listed["sessions"]] == [ran["session_id"]], listed
+        expect(await call(client, "exit_terminal", {"session_id": ran["session_id"]}), success=True)
     reading = await names("--read-only")
     assert {"list_workflows", "get_workflow_status", "load_from_memory"} <= reading
     assert not {"flow", "run_workflow", "create_workflow", "save_to_memory", "send_input"} & reading

@@ -66,7 +66,7 @@ pub(super) fn run_of(
 /// The workflow of a name, or why it cannot be run.
 pub(super) fn workflow(server: &Server, name: &str) -> Result<Graph, Refused> {
     match Definition::named(server, name)? {
-        Definition::Ready(graph) => Ok(*graph),
+        Definition::Ready { graph, .. } => Ok(*graph),
         Definition::Unknown(name) => {
             let unknown = server.shelves.no_such(&name);
             Err(Refused(format!("`workflow`: {unknown}")))

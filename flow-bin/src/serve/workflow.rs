@@ -1,15 +1,14 @@
 //! Running workflows: `run_workflow` and `flow`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flow_model::graph::Graph;
 use flow_model::tools::{
-    FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
-    WorkflowSignature,
+    Entries, FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest,
+    RunWorkflowResponse, WorkflowSignature,
 };
-use flow_runtime::host::{self, Answer, Kept, Pending, Report, ReportStatus, StartOptions};
+use flow_runtime::host::{self, Answer, Pending, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::{Happening, Refusal};
 use flow_runtime::value::Value as Given;
@@ -49,6 +48,8 @@ enum Outcome {
     Stands(Box<Report>, bool),
     /// The client asks the person first.
     Ask(Box<InputRequiredResult>),
+    /// It was to run in a terminal session that does not exist.
+    NoSession(String),
 }
 
 async fn run_workflow(
@@ -78,26 +79,36 @@ async fn run_workflow(
         execution_log: Vec::new(),
         next_log_cursor: None,
         final_variables: Map::new(),
-        return_values: BTreeMap::new(),
+        return_values: Entries::default(),
         output: Value::Null,
         workflow_saved: false,
         saved_workflow_name: None,
         available_workflows: server.shelves.names(),
         recursion_depth: 0,
         pending: None,
+        message: None,
+        validation_errors: Vec::new(),
+        warnings: Vec::new(),
         error: None,
     };
     let mut graph = match definition {
-        Definition::Ready(graph) => *graph,
+        Definition::Ready { graph, warnings } => {
+            response.warnings = warnings;
+            *graph
+        }
         Definition::Unknown(name) => {
             response.final_state = "workflow_not_found".to_owned();
             response.error = Some(server.shelves.no_such(&name));
             return Ok(response.into());
         }
-        Definition::Invalid { errors, .. } => {
+        Definition::Invalid {
+            errors, warnings, ..
+        } => {
             response.final_state = "definition_invalid".to_owned();
-            let errors = errors.join("\n");
-            response.error = Some(format!("the definition has errors:\n{errors}"));
+            let said = errors.join("\n");
+            response.error = Some(format!("the definition has errors:\n{said}"));
+            response.validation_errors = errors;
+            response.warnings = warnings;
             return Ok(response.into());
         }
     };
@@ -125,6 +136,12 @@ async fn run_workflow(
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::NoSession(error) => {
+            response.session_id = None;
+            response.final_state = "validation_failed".to_owned();
+            response.error = Some(error);
+            return Ok(response.into());
+        }
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let (log, next) = standing::latest_log(&server, report.run)?;
@@ -145,9 +162,10 @@ async fn run_workflow(
     response.next_log_cursor = next;
     match report.kept {
         None => {}
-        Some(Ok(Kept { name, is_new })) => {
-            response.workflow_saved = is_new;
-            response.saved_workflow_name = Some(name);
+        Some(Ok(kept)) => {
+            response.message = Some(kept.sentence());
+            response.workflow_saved = kept.is_new;
+            response.saved_workflow_name = Some(kept.name);
             response.available_workflows = server.shelves.names();
         }
         Some(Err(reason)) => {
@@ -177,7 +195,7 @@ async fn flow(
         _ => &request.flow_name,
     };
     let graph = match Definition::named(&server, name)? {
-        Definition::Ready(graph) => *graph,
+        Definition::Ready { graph, .. } => *graph,
         Definition::Unknown(name) => {
             response.error = Some(server.shelves.no_such(&name));
             response.available_workflows = Some(server.shelves.names());
@@ -209,6 +227,7 @@ async fn flow(
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::NoSession(error) => return Err(Refused(error)),
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let status = status(&server, &report, driven)?;
@@ -299,10 +318,14 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
             let started = server
                 .host
                 .start(&wanted.graph, &wanted.inputs, wanted.options);
-            started.await.map_err(|error| match error {
-                error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
-                error => error.into(),
-            })?
+            match started.await {
+                Ok(run) => run,
+                Err(error @ host::Error::NoSession(_)) => {
+                    return Ok(Outcome::NoSession(error.to_string()));
+                }
+                Err(error @ host::Error::Inputs(_)) => return Err(unfit(&wanted.graph, &error)),
+                Err(error) => return Err(error.into()),
+            }
         }
     };
     let teller = match wanted.quiet {
@@ -460,7 +483,7 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
 }
 
 /// Values of environment variables, by name.
-fn texts(values: Option<&Given>) -> BTreeMap<String, String> {
+fn texts(values: Option<&Given>) -> Entries<String> {
     let entries = values
         .and_then(Given::as_map)
         .into_iter()

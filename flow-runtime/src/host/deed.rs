@@ -402,6 +402,11 @@ impl Host {
                     Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
                 ),
                 (
+                    "message",
+                    kept.as_ref()
+                        .map_or(Value::Null, |kept| Value::text(kept.sentence())),
+                ),
+                (
                     "saved_workflow_name",
                     kept.map_or(Value::Null, |kept| Value::text(kept.name)),
                 ),

@@ -25,7 +25,7 @@ use crate::run::{
     Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start, Status,
 };
 use crate::secret::{self, Reference};
-use crate::terminal::Terminals;
+use crate::terminal::{self, Terminals};
 use crate::value::Value;
 
 /// Why a host cannot do what was asked.
@@ -47,6 +47,9 @@ pub enum Error {
     /// There is no such workflow.
     #[error("{0}")]
     NoWorkflow(String),
+    /// The terminal session that a run is to work in does not exist.
+    #[error("`session_id`: {0}")]
+    NoSession(#[source] terminal::Error),
 }
 
 fn list(faults: &[InputFault]) -> String {
@@ -314,7 +317,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Inputs that do not fit, and those of the journal.
+    /// Inputs that do not fit, a terminal session that does not exist, and those of the journal.
     pub async fn start(
         &self,
         graph: &Graph,
@@ -370,6 +373,12 @@ impl Host {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
         let called = options.parent.is_some();
+        // One that calls another hands on its session, which may have ended meanwhile.
+        if let (false, Some(session), Some(terminals)) =
+            (called, &options.session, &self.inner.options.terminals)
+        {
+            terminals.expect(session).map_err(Error::NoSession)?;
+        }
         let (given, variables) = filled(graph, inputs, &options.variables);
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {

@@ -91,6 +91,20 @@ pub struct Kept {
     pub is_new: bool,
 }
 
+impl Kept {
+    /// What became of the definition, for people and agents.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let name = &self.name;
+        match self.is_new {
+            true => format!("the definition is stored as `{name}`"),
+            false => format!(
+                "the same definition is stored already, as `{name}`; it is not stored again"
+            ),
+        }
+    }
+}
+
 /// Answers what runs ask of people.
 pub trait People: Send + Sync {
     /// Asks, and waits for the answer if somebody is there to give one.

@@ -96,6 +96,15 @@ impl Terminals {
             .any(|known| known.id == session)
     }
 
+    /// Whether there is a session of this id, and which there are when there is not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    pub fn expect(&self, session: &str) -> Result<(), Error> {
+        self.session(Some(session)).map(|_| ())
+    }
+
     /// The environment of a session's shell, as it was at the last prompt. Nothing is typed.
     ///
     /// # Errors

@@ -33,3 +33,24 @@ fn what_was_a_variable_reads_as_one_again() {
         assert_eq!(rebrace(text), text);
     }
 }
+
+#[test]
+fn what_braces_mean_in_a_regular_expression_they_go_on_meaning() {
+    let names = |text| -> Vec<&str> {
+        let found = braced_pattern(text).into_iter();
+        found.map(|(_, name)| name).collect()
+    };
+    for text in [
+        r"a{3}b{2,5}c{1,}",
+        r"\p{Greek}\P{L}\x{41}\u{1F600}\b{start}",
+        r"\{name\} \{name}",
+        r"\\\{name}",
+        "{{ name }} ${name} {a b}",
+        "\\",
+        "\\é{3}",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+    assert_eq!(names(r"{a}{3}\\{b}\${c}[{d}]"), ["a", "b", "c", "d"]);
+    assert_eq!(rebrace(&unbrace_pattern(r"\d{3}{unit}")), r"\d{3}{unit}");
+}
