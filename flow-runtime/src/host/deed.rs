@@ -243,14 +243,6 @@ impl Host {
         }
     }
 
-    /// What the definition of a run says to an agent of its own.
-    fn instructions_of(&self, run: RunId, agent: &str) -> Option<String> {
-        let program = self.program_of(run).ok()?;
-        let mut agents = program.graph().agents.iter();
-        let found = agents.find(|known| known.name == agent)?;
-        Some(found.instructions.to_string())
-    }
-
     async fn delegate(
         &self,
         run: RunId,
@@ -261,7 +253,9 @@ impl Host {
     ) -> Option<Happening> {
         let agent_command = self.inner.options.agent.as_ref()?;
         let meant = agent.map(|agent| agent.trim_start_matches('@'));
-        let own = meant.and_then(|agent| self.instructions_of(run, agent));
+        let program = self.program_of(run).ok();
+        let own = meant.zip(program.as_ref());
+        let own = own.and_then(|(agent, program)| self.instructions_of(program.graph(), agent));
         let told = match own {
             Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
             None => instructions.to_owned(),

@@ -18,6 +18,7 @@ use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
@@ -135,6 +136,8 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// Where the instructions of agents are that a definition names and does not describe.
+    pub agents: Option<Briefs>,
     /// Whether an agent that is not here may call what `tools` has not: such a step waits for it
     /// instead of failing.
     pub agent_has_tools: bool,
@@ -161,6 +164,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            agents: None,
             agent_has_tools: false,
             expression_time: Duration::from_secs(5),
             evaluator,
