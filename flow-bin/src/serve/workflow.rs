@@ -154,7 +154,7 @@ async fn run_workflow(
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
     response.return_values = texts(report.return_values.as_ref());
-    response.session_id = report.session.or(response.session_id);
+    response.session_id = report.last_session.or(response.session_id);
     response.final_variables = object(&report.variables);
     response.output = report.output.to_json();
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);

@@ -400,11 +400,11 @@ impl Host {
             }
             Some(_) | None => None,
         };
+        let session = report.session.as_deref().map_or(Value::Null, Value::text);
         let result = if *response {
-            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
-                ("session_id", session.map_or(Value::Null, Value::text)),
+                ("session_id", session),
                 (
                     "workflow_saved",
                     Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
@@ -445,7 +445,11 @@ impl Host {
                 ("error", error.as_deref().map_or(Value::Null, Value::text)),
             ])
         } else {
-            Value::map([("outputs", report.output), ("computed", report.state)])
+            Value::map([
+                ("outputs", report.output),
+                ("computed", report.state),
+                ("session_id", session),
+            ])
         };
         if success {
             Some(Happening::Completed {

@@ -73,8 +73,11 @@ pub struct Report {
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
-    /// The terminal session it was given, or else used last.
+    /// The terminal session that it works in, or would go on in: the one it has opened last, else
+    /// the one it was given; none that it has closed.
     pub session: Option<String>,
+    /// The same, or else the session it used last.
+    pub last_session: Option<String>,
     /// How many levels of calls lay below it.
     pub recursion_depth: u32,
     /// The environment variables that it was to set and that are set, by name; `None` when they
@@ -379,6 +382,10 @@ impl Host {
         {
             terminals.expect(session).map_err(Error::NoSession)?;
         }
+        let session = options
+            .session
+            .clone()
+            .or_else(|| self.usual_session(graph, id, &options));
         let (given, variables) =
             input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
@@ -387,7 +394,7 @@ impl Host {
             inputs,
             variables,
             env: Value::Null,
-            session: options.session,
+            session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             timeout: options.timeout,

@@ -279,6 +279,7 @@ impl Machine<'_> {
             Ok(value) => value,
             Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
         };
+        self.note_sessions(id, &action.what, &raw);
         let meaning = match &node.kind {
             Kind::Shell(shell) => shell_result(node, shell, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),

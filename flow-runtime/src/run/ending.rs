@@ -24,7 +24,7 @@ impl<'r> Machine<'r> {
             BodyRef::Main => self.complete_run(value),
             BodyRef::Task(_) => {
                 let parent = frame.parent;
-                self.data.frames.remove(&id);
+                self.remove_frame(id);
                 self.child_ended(parent, Ended::Done(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
@@ -33,7 +33,7 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Cleanup(task) => {
                 let (parent, failure) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
+                self.remove_frame(id);
                 let failure =
                     failure.unwrap_or_else(|| Failure::new(FailureKind::Child, "the task failed"));
                 let returns = self
@@ -119,7 +119,7 @@ impl<'r> Machine<'r> {
             BodyRef::Task(task) => self.fail_task(id, task, failure),
             BodyRef::Cleanup(_) => {
                 let (parent, first) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
+                self.remove_frame(id);
                 self.child_ended(parent, Ended::Failed(first.unwrap_or(failure)));
             }
         }
@@ -137,7 +137,7 @@ impl<'r> Machine<'r> {
         };
         let Some(handler) = handler else {
             let parent = frame.parent;
-            self.data.frames.remove(&id);
+            self.remove_frame(id);
             self.child_ended(parent, Ended::Failed(failure));
             return;
         };

@@ -47,6 +47,9 @@ pub struct Frame {
     /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub first: BTreeMap<String, ActionId>,
+    /// Terminal sessions that its steps have opened and that are open, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
 }
 
 /// The steps a frame runs.
@@ -235,6 +238,7 @@ impl Frame {
             step: None,
             error: None,
             first: BTreeMap::new(),
+            sessions: Vec::new(),
         }
     }
 }
