@@ -723,8 +723,11 @@ impl Pass<'_> {
         let list = quoted(words.iter().copied());
         let finding = Diagnostic::new(Code::NotAWord, self.source.first_line(span))
             .message(format!("{what} cannot be `{text}`: it is one of {list}"))
-            .label("not one of the words")
-            .suggest(text, words.iter().copied());
+            .label("not one of the words");
+        let finding = match habit::ty(text).filter(|meant| words.contains(meant)) {
+            Some(meant) => finding.instead(meant),
+            None => finding.suggest(text, words.iter().copied()),
+        };
         self.report(finding);
     }
 
@@ -751,7 +754,10 @@ impl Pass<'_> {
                 quoted(grammar::TYPE_WORDS.iter().copied())
             ));
         let finding = match tree.as_str() {
-            Some(text) => finding.suggest(text, grammar::TYPE_WORDS.iter().copied()),
+            Some(text) => match habit::ty(text) {
+                Some(meant) => finding.instead(meant),
+                None => finding.suggest(text, grammar::TYPE_WORDS.iter().copied()),
+            },
             None => finding,
         };
         self.report(finding);

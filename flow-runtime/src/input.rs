@@ -206,6 +206,41 @@ pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
     }
 }
 
+/// An output as its declaration wants it: a text is read as people write one, and what is no text is
+/// written as one where a text is declared. `null` says that there is none.
+///
+/// # Errors
+///
+/// What it must be, as the end of a sentence.
+pub fn output(field: &Field, value: Value) -> Result<Value, String> {
+    match (field.ty, value) {
+        (Type::Any, value)
+        | (_, value @ Value::Null)
+        | (Type::String, value @ Value::Str(_))
+        | (Type::Number, value @ (Value::Int(_) | Value::Float(_)))
+        | (Type::Integer, value @ Value::Int(_))
+        | (Type::Boolean, value @ Value::Bool(_))
+        | (Type::Array, value @ Value::List(_))
+        | (Type::Object, value @ Value::Map(_)) => Ok(value),
+        (ty, Value::Str(text)) => parse(ty, text.trim()),
+        (Type::String, value @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))) => {
+            Ok(Value::text(value.to_string()))
+        }
+        (ty, value) => {
+            let article = if ty.word().starts_with(['a', 'i', 'o']) {
+                "an"
+            } else {
+                "a"
+            };
+            Err(format!(
+                "must be {article} {}, not {}",
+                ty.word(),
+                value.noun()
+            ))
+        }
+    }
+}
+
 /// Fills inputs from variables that are named like them, and gives both. A text for an input of
 /// another type is read as people write it, since variables may all be texts.
 ///

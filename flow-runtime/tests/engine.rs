@@ -280,6 +280,45 @@ steps:
 }
 
 #[test]
+fn an_output_has_the_type_that_is_declared() {
+    let run = |ty: &str, value: &str| {
+        Place::new().run(&format!(
+            "outputs: {{o: {{type: {ty}, value: '{{{{ {value} }}}}'}}}}\nsteps: []\n"
+        ))
+    };
+    for (ty, value, wanted) in [
+        ("integer", "\"42\\n\"", json!(42)),
+        ("number", "1.5", json!(1.5)),
+        ("string", "42", json!("42")),
+        ("boolean", "\"true\"", json!(true)),
+        ("array", "\"[1]\"", json!([1])),
+        ("object", "{\"a\": 1}", json!({"a": 1})),
+        ("integer", "none", json!(null)),
+    ] {
+        let report = run(ty, value);
+        assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+        assert_eq!(report.output.to_json()["o"], wanted, "{ty} {value}");
+    }
+    for (ty, value, said) in [
+        ("integer", "\"abc\"", "must be a whole number, not `abc`"),
+        ("integer", "1.5", "must be an integer"),
+        ("array", "{}", "must be an array, not an object"),
+        ("string", "[1]", "must be a string, not an array"),
+    ] {
+        let report = run(ty, value);
+        assert_eq!(report.status, ReportStatus::Failed, "{ty} {value}");
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, FailureKind::Validation);
+        assert!(
+            error.message.starts_with("the output `o`"),
+            "{}",
+            error.message
+        );
+        assert!(error.message.contains(said), "{}", error.message);
+    }
+}
+
+#[test]
 fn state_dot_a_field_is_written_where_it_is_read() {
     let report = Place::new().run(
         "state: {n: 0, seen: []}

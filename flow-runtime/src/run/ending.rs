@@ -11,6 +11,7 @@ use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
 use super::view::View;
+use crate::input;
 use crate::value::Value;
 
 impl<'r> Machine<'r> {
@@ -69,16 +70,22 @@ impl<'r> Machine<'r> {
                         evaluator.render(template, view)
                     }),
                 };
-                match rendered {
-                    Ok(value) => outputs.push((output.field.name.as_ref(), value)),
+                let name = output.field.name.as_ref();
+                let typed = match rendered {
+                    Ok(value) => input::output(&output.field, value).map_err(|reason| {
+                        let message = format!("the output `{name}` {reason}");
+                        Failure::new(FailureKind::Validation, message)
+                    }),
                     Err(failure) => {
-                        failed = Some(Failure::new(
-                            failure.kind,
-                            format!(
-                                "the output `{}` has no value: {}",
-                                output.field.name, failure.message
-                            ),
-                        ));
+                        let message =
+                            format!("the output `{name}` has no value: {}", failure.message);
+                        Err(Failure::new(failure.kind, message))
+                    }
+                };
+                match typed {
+                    Ok(value) => outputs.push((name, value)),
+                    Err(failure) => {
+                        failed = Some(failure);
                         break;
                     }
                 }
