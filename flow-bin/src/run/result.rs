@@ -103,6 +103,9 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
     if let Some(told) = &awaited.agent_instructions {
         pending["agent_instructions"] = json!(told);
     }
+    if let Some(rules) = &awaited.validation {
+        pending["validation"] = rules.clone();
+    }
     match &action.what {
         Deed::Prompt {
             message,
@@ -122,10 +125,17 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         Deed::Delegate {
             instructions,
             agent,
-            ..
+            returns,
+            complaint,
         } => {
             pending["instructions"] = json!(instructions);
             pending["agent"] = json!(agent);
+            if let Some(schema) = returns {
+                pending["returns"] = schema.to_json();
+            }
+            if let Some(complaint) = complaint {
+                pending["complaint"] = json!(complaint);
+            }
         }
         Deed::DelegateItem {
             agent,
@@ -240,7 +250,27 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
             let states: Vec<&str> = choices.iter().map(|(_, state)| state.as_str()).collect();
             ("which holds?".to_owned(), states.join("|"))
         }
-        Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: None,
+            ..
+        } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: Some(schema),
+            complaint,
+            ..
+        } => {
+            let mut asked = clean(instructions);
+            asked.push_str(&format!("\n  answered by JSON that satisfies {schema}"));
+            if let Some(complaint) = complaint {
+                asked.push_str(&format!(
+                    "\n  the last answer did not: {}",
+                    clean(complaint)
+                ));
+            }
+            (asked, "JSON".to_owned())
+        }
         Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
         Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
             return;

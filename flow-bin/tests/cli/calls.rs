@@ -166,6 +166,16 @@ fn an_agent_command_finishes_what_is_built_in() {
     // A person's answer is read as an agent's is.
     let waits = place.run(&["plan", "spec.md", "-p", "output_filename=B.md"]);
     assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let wanted = place.run(&["show", "latest", "--format", "json"]).json();
+    assert_eq!(wanted["pending"][0]["returns"]["required"][0], "pieces");
+    let unfit = place.run(&["answer", "latest", "later", "--format", "json"]);
+    assert_eq!(unfit.code, 5, "{}", unfit.stderr);
+    let complaint = &unfit.json()["pending"][0]["complaint"];
+    let complaint = complaint.as_str().unwrap();
+    assert!(
+        complaint.contains("object") && unfit.stderr.contains(complaint),
+        "{complaint}"
+    );
     let answered = place.run(&["answer", "latest", answer]);
     assert_eq!(answered.code, 0, "{}", answered.stderr);
     assert_eq!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::agent::step::validation;
 use super::called::Pending;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
@@ -725,6 +726,7 @@ impl Driver {
                 run: self.id,
                 step: self.run.step_name(&action),
                 agent_instructions: self.host.instructions_for(graph, &action.what),
+                validation: validation(&self.run, &action),
                 action,
             }),
             _ => None,

@@ -10,7 +10,7 @@
 
 mod desk;
 mod result;
-mod step;
+pub(super) mod step;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;

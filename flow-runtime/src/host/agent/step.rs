@@ -247,6 +247,22 @@ fn finish(
     }
 }
 
+/// What the answer to a prompt must satisfy.
+pub(in crate::host) fn validation(run: &Run, action: &Action) -> Option<Json> {
+    let flow_model::graph::Kind::Prompt(prompt) = &run.node(action)?.kind else {
+        return None;
+    };
+    let rules = serde_json::to_value(&prompt.validation).unwrap_or_default();
+    let told = rules.as_object().into_iter().flatten();
+    let told = told.filter(|(_, rule)| match rule {
+        Json::Null => false,
+        Json::Array(rules) => !rules.is_empty(),
+        _ => true,
+    });
+    let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
+    (!told.is_empty()).then_some(Json::Object(told))
+}
+
 fn prompt(
     run: &Run,
     action: &Action,
@@ -277,19 +293,8 @@ fn prompt(
     };
     put("prompt", json!(message));
     put("kind", json!(word));
-    if let Some(node) = run.node(action)
-        && let flow_model::graph::Kind::Prompt(prompt) = &node.kind
-        && prompt.validation != flow_model::graph::Validation::NONE
-    {
-        let validation = serde_json::to_value(&prompt.validation).unwrap_or_default();
-        let told = validation.as_object().into_iter().flatten();
-        let told = told.filter(|(_, rule)| match rule {
-            Json::Null => false,
-            Json::Array(rules) => !rules.is_empty(),
-            _ => true,
-        });
-        let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
-        put("validation", Json::Object(told));
+    if let Some(rules) = validation(run, action) {
+        put("validation", rules);
     }
     let text = format!(
         "Ask the person `prompt` and submit the answer as {answer}. Do not answer for them. An \
