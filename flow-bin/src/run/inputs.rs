@@ -202,7 +202,7 @@ pub(crate) fn file(path: &Path) -> Result<Value> {
 }
 
 /// A text as a value of a type; the error is the end of a sentence.
-fn value(ty: Type, text: &str) -> Result<Value, String> {
+pub(crate) fn value(ty: Type, text: &str) -> Result<Value, String> {
     let json = || serde_json::from_str::<serde_json::Value>(text).map(|json| Value::from(&json));
     match ty {
         Type::String => Ok(Value::text(text)),

@@ -2,7 +2,7 @@
 
 mod detail;
 mod hidden;
-mod inputs;
+pub(crate) mod inputs;
 mod person;
 pub(crate) mod plan;
 mod result;
