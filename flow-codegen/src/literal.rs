@@ -637,6 +637,10 @@ impl Emit for Template {
                 let text = text.emit();
                 quote!(Template::Command(#text))
             }
+            Template::Pattern(text) => {
+                let text = text.emit();
+                quote!(Template::Pattern(#text))
+            }
             Template::List(items) => {
                 let items = list(items);
                 quote!(Template::List(#items))

@@ -1,6 +1,7 @@
 //! The states of a body: an enum, its transitions, and a type per state.
 
-use flow_model::graph::{Body, Edge, Guard, Node, Outcome, Target};
+use flow_model::expression::rebrace;
+use flow_model::graph::{Body, Edge, Guard, Literal as Plain, Node, Outcome, Target, Template};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
@@ -332,8 +333,8 @@ fn guard_text(guard: &Guard) -> String {
             C::Success(false) => "it did not succeed".to_owned(),
             C::TimedOut(true) => "it timed out".to_owned(),
             C::TimedOut(false) => "it did not time out".to_owned(),
-            C::PatternMatch(pattern) => format!("`{pattern}` is found"),
-            C::PatternNotMatch(pattern) => format!("`{pattern}` is not found"),
+            C::PatternMatch(pattern) => format!("`{}` is found", written(pattern)),
+            C::PatternNotMatch(pattern) => format!("`{}` is not found", written(pattern)),
             C::FieldEquals(field, _) => format!("`{field}` is as given"),
             C::FieldContains(field, _) => format!("`{field}` has the text"),
             C::Expression(expression) => format!("`{}`", expression.source),
@@ -345,6 +346,20 @@ fn guard_text(guard: &Guard) -> String {
     match guard {
         Guard::When(condition) => one(condition),
         _ => String::new(),
+    }
+}
+
+/// A regular expression as its author wrote it.
+fn written(pattern: &Template) -> String {
+    match pattern {
+        Template::Literal(Plain::Str(text)) => text.to_string(),
+        Template::Pattern(expression) => rebrace(&expression.source).into_owned(),
+        Template::Literal(_)
+        | Template::Expression(_)
+        | Template::Text(_)
+        | Template::Command(_)
+        | Template::List(_)
+        | Template::Map(_) => String::new(),
     }
 }
 

@@ -306,6 +306,22 @@ impl<'d> Lower<'d> {
         }
     }
 
+    /// A regular expression, in which values are found as they are.
+    fn pattern(&self, tree: &Tree) -> Template {
+        let Some(written) = tree.as_str() else {
+            return self.parameter(tree);
+        };
+        let written = match self.document.form {
+            Some(Form::States) => expression::unbrace_pattern(written),
+            Some(Form::Steps) | None => Cow::Borrowed(written),
+        };
+        match self.text_template(&written, true) {
+            Template::Text(expression) => Template::Pattern(expression),
+            Template::Expression(sole) => Template::Pattern(rewrapped(sole)),
+            other => other,
+        }
+    }
+
     /// A value that a step or a state writes.
     fn value(&self, tree: &Tree) -> Template {
         match self.document.form {
@@ -571,10 +587,10 @@ impl<'d> Lower<'d> {
         let pairs = parameters
             .iter()
             .map(|(name, tree)| {
-                let value = self.parameter(tree);
                 let value = match builtin.map(|tool| tool.reader(&name.value)) {
-                    Some(Reader::Shell) => command(value),
-                    Some(Reader::Tool | Reader::Pattern | Reader::Program) | None => value,
+                    Some(Reader::Shell) => command(self.parameter(tree)),
+                    Some(Reader::Pattern) => self.pattern(tree),
+                    Some(Reader::Tool | Reader::Program) | None => self.parameter(tree),
                 };
                 (text(&name.value), value)
             })
@@ -605,7 +621,6 @@ impl<'d> Lower<'d> {
     }
 
     fn condition(&self, condition: &document::Condition<'_>) -> Condition {
-        let pattern = |tree: &Tree| text(tree.as_str().unwrap_or_default());
         let all = |inner: &[document::Condition<'_>]| -> List<Condition> {
             inner.iter().map(|one| self.condition(one)).collect()
         };
@@ -613,8 +628,8 @@ impl<'d> Lower<'d> {
             document::Condition::Always | document::Condition::Judged(_) => Condition::Always,
             document::Condition::Success(value) => Condition::Success(*value),
             document::Condition::TimedOut(value) => Condition::TimedOut(*value),
-            document::Condition::Match(tree) => Condition::PatternMatch(pattern(tree)),
-            document::Condition::NoMatch(tree) => Condition::PatternNotMatch(pattern(tree)),
+            document::Condition::Match(tree) => Condition::PatternMatch(self.pattern(tree)),
+            document::Condition::NoMatch(tree) => Condition::PatternNotMatch(self.pattern(tree)),
             document::Condition::Equals(field, tree) => {
                 Condition::FieldEquals(text(&field.value), self.parameter(tree))
             }
@@ -979,10 +994,15 @@ fn value_template(tree: &Tree, dialect: Dialect) -> Template {
 fn command(template: Template) -> Template {
     match template {
         Template::Text(expression) => Template::Command(expression),
-        Template::Expression(Expression { source, dialect }) => Template::Command(Expression {
-            source: text(&format!("{{{{ {source} }}}}")),
-            dialect,
-        }),
+        Template::Expression(sole) => Template::Command(rewrapped(sole)),
         other => other,
+    }
+}
+
+/// A sole expression as text with one interpolation.
+fn rewrapped(sole: Expression) -> Expression {
+    Expression {
+        source: text(&format!("{{{{ {} }}}}", sole.source)),
+        dialect: sole.dialect,
     }
 }

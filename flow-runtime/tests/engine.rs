@@ -246,6 +246,40 @@ fn two_answers_that_miss_their_schema_fail_the_step_with_every_fault() {
 }
 
 #[test]
+fn a_jump_that_was_taken_often_enough_lets_its_loop_go_on() {
+    // The last step of the body; within a condition; to the loop itself, which begins anew.
+    let bodies = [
+        ("{id: back, type: goto, target: top, max_iterations: 2}", 4),
+        (
+            "{type: condition, if: '{{ true }}', then: [{type: goto, target: top, max_iterations: 2}]}",
+            4,
+        ),
+        ("{id: back, type: goto, target: each, max_iterations: 1}", 3),
+    ];
+    for (last, wanted) in bodies {
+        for head in [
+            "type: foreach\n    items: [a, b]",
+            "type: while\n    if: '{{ loop.index < 2 }}'\n    max_iterations: 2",
+        ] {
+            let report = Place::new().run(&format!(
+                "state: {{n: 0}}
+limits: {{max_steps: 100}}
+steps:
+  - id: each
+    {head}
+    steps:
+      - {{id: top, type: set_state, updates: {{n: '{{{{ state.n + 1 }}}}'}}}}
+      - {last}
+"
+            ));
+            let shown = format!("{head} {last}: {:?}", report.error);
+            assert_eq!(report.status, ReportStatus::Completed, "{shown}");
+            assert_eq!(state(&report)["n"], wanted, "{shown}");
+        }
+    }
+}
+
+#[test]
 fn state_dot_a_field_is_written_where_it_is_read() {
     let report = Place::new().run(
         "state: {n: 0, seen: []}

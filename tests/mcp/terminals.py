@@ -157,6 +157,30 @@ async def a_contract_with_a_session_is_held_before_and_after_the_run(place):
     await place.every_way(case)
 
 
+async def a_run_in_a_session_that_does_not_exist_is_not_started(place):
+    """Also one whose workflow looks nothing up there; the answer names the sessions that exist."""
+    definition = {
+        "name": "touch",
+        "initial_state": "make",
+        "states": {"make": {"action": {"type": "shell", "command": "touch made"}}},
+    }
+
+    async def case(client):
+        session = (await call(client, "open_terminal", {"shell": "bash"}))["session_id"]
+        for unknown in ("t-unknown", ""):
+            ran = await call(client, "run_workflow", {"workflow_definition": definition, "session_id": unknown})
+            expect(ran, success=False, status="failed", final_state="validation_failed")
+            expect(ran, session_id=None, workflow_id=None, states_executed=0, workflow_saved=False)
+            assert f"`{unknown}`" in ran["error"] and session in ran["error"], ran
+            typed = await call(client, "run_command", {"session_id": unknown, "command": "true"})
+            expect(typed, success=False, session_id=None)
+            assert f"`{unknown}`" in typed["error"] and session in typed["error"], typed
+        assert not (place.project / "made").exists()
+        await call(client, "exit_terminal", {"session_id": session})
+
+    await place.every_way(case)
+
+
 async def the_session_that_is_meant_without_a_name_is_the_clients_own(place):
     place.workflow("type", """\
 name: type
@@ -189,3 +213,23 @@ outputs: {said: "{{ state.said.output }}"}
         expect(await call(ann, "run_command", {"command": "echo $OWNER"}), output="ann\n")
         ran = await call(ann, "run_workflow", {"workflow_name": "own"})
         expect(ran, status="completed", output={"said": "the run\n"})
+
+
+async def what_a_killed_server_left_of_its_sessions_the_next_one_removes(place):
+    temporary = place.root / "temporary"
+    temporary.mkdir()
+    place.env["TMPDIR"] = str(temporary)
+    async with place.serve() as killed:
+        async with killed.connect() as client:
+            await call(client, "open_terminal", {"shell": "bash"})
+        killed.process.kill()
+        await killed.process.wait()
+    left = list(temporary.glob("flow-terminal-*"))
+    assert len(left) == 1, left
+    async with place.connect() as client:
+        await call(client, "open_terminal", {"shell": "bash"})
+        while left[0].exists():
+            await call(client, "list_terminal_sessions")
+        own = list(temporary.glob("flow-terminal-*"))
+        assert len(own) == 1, own
+    assert not list(temporary.glob("flow-terminal-*"))

@@ -145,6 +145,12 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert flow.input_schema["required"] == ["flow_name"]
         listed = await call(client, "flow", {"flow_name": "list"})
         assert "hello" in [workflow["name"] for workflow in listed["workflows"]]
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert set(review["parameters"][0]) == {"name", "type", "required", "default", "description"}, review
+        listed = await call(client, "flow", {"flow_name": "list", "verbose": True})
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert review["parameters"][0]["validation"]["pattern"].startswith("^"), review
+        expect(review["parameters"][0], secret=False)
         table = await call(client, "flow", {"flow_name": "list", "format": "table"})
         assert "DESCRIPTION" in table["listing"], table
         yaml = await call(client, "flow", {"flow_name": "list", "format": "yaml", "verbose": True})
@@ -154,6 +160,9 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert "workflow_id" not in plan
         ran = await call(client, "flow", {"flow_name": "hello", "parameters": {"who": "Ann"}})
         expect(ran, success=True, status="completed", output={"said": "hello Ann"}, final_state="completed", error=None)
+        assert "execution_log" not in ran
+        ran = await call(client, "flow", {"flow_name": "hello", "verbose": True})
+        assert ran["execution_log"][0]["state"] == "greet", ran
         reason = await refused(client, "flow", {"flow_name": "hello", "parameters": {"whom": "Ann"}})
         assert "`whom`" in reason and "`who`" in reason, reason
         reason = await refused(client, "flow", {"flow_name": "list", "format": "tabel"})
@@ -200,6 +209,84 @@ async def a_workflow_runs_by_name_or_given_whole(place):
         invalid = await call(client, "run_workflow", {"workflow_definition": {"steps": [{"type": "shel"}]}})
         expect(invalid, success=False, final_state="definition_invalid", workflow_id=None)
         assert "did you mean `shell`?" in invalid["error"], invalid
+        assert len(invalid["validation_errors"]) == 1 and invalid["validation_errors"][0] in invalid["error"], invalid
+        states = {name: {"action": {"type": "shell", "command": "true"}} for name in ("reached", "never")}
+        lonely = {"initial_state": "reached", "states": states}
+        ran = await call(client, "run_workflow", {"workflow_definition": lonely, "save_on_success": False})
+        expect(ran, success=True, validation_errors=[])
+        assert len(ran["warnings"]) == 1 and "`never`" in ran["warnings"][0], ran
+        made = await call(client, "create_workflow", {
+            "workflow_definition": {"name": "lonely", **lonely}, "overwrite_existing": True,
+        })
+        assert len(made["warnings"]) == 1 and "`never`" in made["warnings"][0], made
+
+    await place.every_way(case)
+
+
+async def variables_are_read_by_the_types_of_inputs_and_have_names_that_braces_can_hold(place):
+    place.workflow("typed", """\
+name: typed
+inputs:
+  count: {type: integer, required: true}
+  share: {type: number, default: 0.5}
+  force: {type: boolean, default: false}
+  tags: {type: array, default: []}
+  label: {type: string, default: none}
+  build-id: {type: string, default: b}
+initial_state: a-1
+states:
+  a-1:
+    action: {type: shell, command: "echo {build-id} {x.y} {my-var} {other-var}", output_to: said}
+    transitions: [{condition: {expression: "{{ inputs.force and count + 1 == 3 }}"}, next_state: end}]
+  end: {action: {type: shell, command: "test -n {a-1_stdout}"}}
+outputs:
+  all: "{{ [inputs.count, inputs.share, inputs.force, inputs.tags, inputs.label] }}"
+  said: "{{ state.said.stdout }}"
+""")
+
+    async def case(client):
+        given = {"count": "2", "share": "0.25", "force": "yes", "tags": '["a"]', "label": "7", "build-id": "b-1",
+                 "x.y": "dotted", "my-var": "dashed"}
+        ran = await call(client, "run_workflow", {"workflow_name": "typed", "initial_variables": given})
+        expect(ran, success=True, final_state="end")
+        expect(ran["output"], all=[2, 0.25, True, ["a"], "7"])
+        # What is no variable is left alone.
+        assert ran["output"]["said"] == "b-1 dotted dashed {other-var}\n", ran["output"]
+        for bad, words in (({"count": "two"}, ["`count`", "whole number", "`two`"]),
+                           ({"count": "1", "force": "maybe"}, ["`force`", "true or false"]),
+                           ({"count": "1", "my var": 1}, ["`my var`", "name of a variable"])):
+            reason = await refused(client, "run_workflow", {"workflow_name": "typed", "initial_variables": bad})
+            assert all(word in reason for word in words), reason
+
+    await place.every_way(case)
+
+
+async def a_signature_has_the_order_of_its_definition(place):
+    def variables(*names):
+        return {name: {"description": f"The {name}"} for name in names}
+
+    definition = {
+        "name": "ordered",
+        "arguments": variables("ZONE", "ACCOUNT", "MODE"),
+        "return_values": variables("WHEN", "HOW"),
+        "initial_state": "set",
+        "states": {"set": {"action": {"tool": "run_command", "params": {"command": "export HOW=well WHEN=now"}}}},
+    }
+
+    async def case(client):
+        stored = {"workflow_definition": definition, "overwrite_existing": True}
+        session = (await call(client, "open_terminal", {}))["session_id"]
+        await call(client, "run_command", {"session_id": session, "command": "export ZONE=1 ACCOUNT=2 MODE=3"})
+        made = await call(client, "create_workflow", stored)
+        ran = await call(client, "run_workflow", {"workflow_name": "ordered", "session_id": session})
+        expect(ran, success=True)
+        assert list(ran["return_values"].items()) == [("WHEN", "now"), ("HOW", "well")], ran["return_values"]
+        told = await call(client, "get_workflow_info", {"workflow": "ordered"})
+        for answer in (made, ran, told):
+            signature = answer["workflow_signature"]
+            assert list(signature["arguments"]) == ["ZONE", "ACCOUNT", "MODE"], signature
+            assert list(signature["return_values"]) == ["WHEN", "HOW"], signature
+        await call(client, "exit_terminal", {"session_id": session})
 
     await place.every_way(case)
 
@@ -211,12 +298,16 @@ async def a_definition_that_succeeds_is_kept(place):
         definition = {"name": name, "steps": [{"type": "shell", "command": f"echo {name}"}]}
         ran = await call(client, "run_workflow", {"workflow_definition": definition})
         expect(ran, success=True, workflow_saved=True, saved_workflow_name=name)
+        expect(ran, message=f"the definition is stored as `{name}`")
         assert name in ran["available_workflows"]
         again = await call(client, "run_workflow", {"workflow_definition": {**definition, "name": "other"}})
         expect(again, success=True, workflow_saved=False, saved_workflow_name=name)
+        assert "already" in again["message"] and f"`{name}`" in again["message"], again
+        assert "other" not in again["available_workflows"]
         not_kept = {"name": "passing", "steps": [{"type": "shell", "command": "echo passing"}]}
         ran = await call(client, "run_workflow", {"workflow_definition": not_kept, "save_on_success": False})
         expect(ran, success=True, workflow_saved=False, saved_workflow_name=None)
+        expect(ran, message=None)
         assert "passing" not in ran["available_workflows"]
 
     case.count = 0
@@ -486,12 +577,60 @@ async def progress_is_told_in_order_with_details(place):
         told.clear()
         ran = await call(client, "run_workflow", {"workflow_name": "fails"}, progress_callback=progress)
         expect(ran, success=False)
-        assert told[-1][2] == "Workflow failed: fails", told
+        assert [message for _, _, message in told] == [
+            "Starting workflow: fails",
+            "Entering state: bad",
+            "Failed state: bad",
+            "Workflow failed: fails",
+        ], told
         told.clear()
         await call(client, "flow", {"flow_name": "two_states", "quiet": True}, progress_callback=progress)
         assert told == []
 
     await place.every_way(case)
+
+
+async def every_state_is_told_however_fast_they_pass(place):
+    count = 3000
+    place.workflow("fast", f"""\
+limits: {{max_steps: 10000}}
+state: {{n: 0}}
+steps:
+  - id: again
+    type: while
+    if: "{{{{ state.n < {count} }}}}"
+    max_iterations: {count}
+    steps:
+      - {{id: one, type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+""")
+    told = []
+
+    async def heard(message):
+        if getattr(message, "method", None) == "notifications/progress":
+            told.append(message.params)
+
+    async def case(client):
+        async def progress(*_):
+            pass
+
+        told.clear()
+        ran = await call(client, "flow", {"flow_name": "fast"}, progress_callback=progress)
+        expect(ran, success=True)
+        # What came before this answer has been told.
+        await call(client, "list_workflows")
+        messages = [one.message for one in told]
+        pair = ["Entering state: one", "Completed state: one"]
+        assert messages == [
+            "Starting workflow: fast",
+            "Entering state: again",
+            *(count * pair),
+            "Completed state: again",
+            "Completed workflow: fast",
+        ], (len(messages), messages[:5], messages[-5:])
+        numbers = [one.progress for one in told]
+        assert numbers == sorted(set(numbers))
+
+    await place.every_way(case, message_handler=heard)
 
 
 async def details_of_progress_are_in_its_meta(place):
@@ -677,6 +816,14 @@ Review {{ branch }} to depth {{ depth + 1 }}.
 
         asked = await call(client, "prompt", {"prompt_name": "review", "parameters": {"branch": "b"}})
         expect(asked, success=True, text="Review b to depth 2.\n", description="Reviews a branch")
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        for tool, names in (("agent", {"list", "critic"}), ("prompt", {"list", "broken", "review"})):
+            properties = tools[tool].input_schema["properties"]
+            assert names <= set(properties[f"{tool}_name"]["enum"]), properties
+            table = await call(client, tool, {f"{tool}_name": "list", "format": "table"})
+            assert "DESCRIPTION" in table["listing"], table
+            yaml = await call(client, tool, {f"{tool}_name": "list", "format": "yaml", "verbose": True})
+            assert f"{tool}s:" in yaml["listing"], yaml
         listed = await call(client, "prompt", {"prompt_name": "list", "verbose": True})
         assert [it["name"] for it in listed["prompts"]] == ["broken", "review"], listed
         assert listed["prompts"][0]["error"]
@@ -788,6 +935,17 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
     workflow = await names("--toolsets", "workflow")
     assert {"flow", "run_workflow", "save_to_memory", "get_workflow_status"} <= workflow
     assert workflow < everything
+    # What runs leave open can be closed by whoever can start them.
+    for toolset in ("workflow", "agent"):
+        assert {"list_terminal_sessions", "exit_terminal"} <= await names("--toolsets", toolset)
+    assert not {"open_terminal", "send_input"} & workflow
+    async with place.connect(arguments=["--toolsets", "workflow"]) as client:
+        opening = {"initial_state": "open", "states": {"open": {"action": {"tool": "open_terminal"}}}}
+        ran = await call(client, "run_workflow", {"workflow_definition": opening, "save_on_success": False})
+        expect(ran, success=True)
+        listed = await call(client, "list_terminal_sessions", {})
+        assert [it["session_id"] for it in listed["sessions"]] == [ran["session_id"]], listed
+        expect(await call(client, "exit_terminal", {"session_id": ran["session_id"]}), success=True)
     reading = await names("--read-only")
     assert {"list_workflows", "get_workflow_status", "load_from_memory"} <= reading
     assert not {"flow", "run_workflow", "create_workflow", "save_to_memory", "send_input"} & reading

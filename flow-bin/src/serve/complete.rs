@@ -41,7 +41,7 @@ pub(super) fn complete(server: &Server, request: &CompleteRequestParams) -> Comp
 /// The inputs of a workflow, as `key=`.
 fn inputs(server: &Server, workflow: &str) -> Vec<String> {
     match Definition::named(server, workflow) {
-        Ok(Definition::Ready(graph)) => {
+        Ok(Definition::Ready { graph, .. }) => {
             let fields = list::parameters(&graph).iter();
             fields.map(|field| format!("{}=", field.name)).collect()
         }

@@ -247,7 +247,7 @@ async fn explain_workflow(
         })?,
     };
     let find = |name: &str| match Definition::named(&server, name) {
-        Ok(Definition::Ready(graph)) => Some(*graph),
+        Ok(Definition::Ready { graph, .. }) => Some(*graph),
         Ok(Definition::Unknown(_) | Definition::Invalid { .. }) | Err(_) => None,
     };
     Ok(explain::explained(&graph, &inputs, find))

@@ -16,7 +16,12 @@ const GIVEN: &str = "workflow_definition";
 /// What came of looking for a workflow.
 pub(super) enum Definition {
     /// It can be run.
-    Ready(Box<Graph>),
+    Ready {
+        /// The workflow.
+        graph: Box<Graph>,
+        /// What is allowed and probably not meant, each with its place and a way out.
+        warnings: Vec<String>,
+    },
     /// There is none of this name.
     Unknown(String),
     /// It has errors.
@@ -25,6 +30,8 @@ pub(super) enum Definition {
         name: Option<String>,
         /// Each error with its place and a way out.
         errors: Vec<String>,
+        /// What is allowed and probably not meant besides.
+        warnings: Vec<String>,
     },
 }
 
@@ -46,12 +53,17 @@ impl Definition {
 
     fn of(compiled: Compiled, name: Option<&str>) -> Self {
         let errors = findings(&compiled, Severity::Error);
+        let warnings = findings(&compiled, Severity::Warning);
         let said = compiled.draft().map(|draft| draft.name.to_string());
         match compiled.into_graph() {
-            Some(graph) => Definition::Ready(Box::new(graph)),
+            Some(graph) => Definition::Ready {
+                graph: Box::new(graph),
+                warnings,
+            },
             None => Definition::Invalid {
                 name: name.map(str::to_owned).or(said),
                 errors,
+                warnings,
             },
         }
     }
@@ -59,7 +71,7 @@ impl Definition {
     /// The workflow's name, as far as it is known.
     pub(super) fn name(&self) -> Option<String> {
         match self {
-            Definition::Ready(graph) => Some(graph.name.to_string()),
+            Definition::Ready { graph, .. } => Some(graph.name.to_string()),
             Definition::Unknown(name) => Some(name.clone()),
             Definition::Invalid { name, .. } => name.clone(),
         }

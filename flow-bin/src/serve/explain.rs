@@ -185,7 +185,9 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
         match template {
             Template::Literal(_) => {}
             Template::Expression(expression) => expressions.push((expression, false)),
-            Template::Text(expression) | Template::Command(expression) => {
+            Template::Text(expression)
+            | Template::Command(expression)
+            | Template::Pattern(expression) => {
                 expressions.push((expression, true));
             }
             Template::List(items) => templates.extend(items.iter()),

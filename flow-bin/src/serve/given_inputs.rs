@@ -1,10 +1,9 @@
 //! Inputs that a person gives to a prompt as one text: a JSON object, or `key=value` words.
 
 use flow_model::graph::{Graph, Type};
+use flow_runtime::input::parse;
 use flow_runtime::value::Value as Given;
 use serde_json::Value;
-
-use crate::run::inputs::value;
 
 /// Whether what is given fits the inputs of a workflow. What is missing is not a fault: the agent
 /// asks for it.
@@ -58,7 +57,7 @@ fn read(graph: &Graph, text: &str) -> Result<Vec<(String, Given)>, String> {
         fields.find(|field| field.name == name).map(|it| it.ty)
     };
     let words = words(text)?.into_iter().map(|(name, written)| {
-        let read = value(type_of(&name).unwrap_or(Type::Any), &written);
+        let read = parse(type_of(&name).unwrap_or(Type::Any), &written);
         let read = read.map_err(|reason| format!("`{name}` {reason}"))?;
         Ok((name, read))
     });

@@ -118,7 +118,7 @@ pub(super) fn get(
     }
     let found = Definition::named(server, workflow).map_err(|it| refused(it.0))?;
     let graph = match found {
-        Definition::Ready(graph) => graph,
+        Definition::Ready { graph, .. } => graph,
         Definition::Unknown(name) => return Err(refused(server.shelves.no_such(&name))),
         Definition::Invalid { errors, .. } => {
             let errors = errors.join("\n");

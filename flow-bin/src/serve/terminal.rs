@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use flow_model::tools::{
     AwaitOutputRequest, ExitTerminalRequest, GetScreenContentRequest, ListTerminalSessionsRequest,
-    OpenTerminalRequest, RunCommandRequest, SendInputRequest,
+    OpenTerminalRequest, RunCommandRequest, SendInputRequest, Toolset,
 };
 
 use super::Server;
 use super::tool::{Call, Offer, Refused};
+
+/// The groups with tools that start runs.
+const RUNNING: &[Toolset] = &[Toolset::Workflow, Toolset::Agent];
 
 pub(super) fn offers() -> Vec<Offer> {
     /// A tool that is a method of the terminals.
@@ -28,8 +31,9 @@ pub(super) fn offers() -> Vec<Offer> {
         offer!(SendInputRequest, send_input),
         offer!(GetScreenContentRequest, screen_content),
         offer!(AwaitOutputRequest, await_output),
-        offer!(ListTerminalSessionsRequest, list),
-        offer!(ExitTerminalRequest, exit),
+        // Runs open terminals, and whoever can start runs must be able to close what they leave.
+        offer!(ListTerminalSessionsRequest, list).also_in(RUNNING),
+        offer!(ExitTerminalRequest, exit).also_in(RUNNING),
         offer!(RunCommandRequest, run_command),
     ]
 }

@@ -1,15 +1,14 @@
 //! Running workflows: `run_workflow` and `flow`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flow_model::graph::Graph;
 use flow_model::tools::{
-    FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest, RunWorkflowResponse,
-    WorkflowSignature,
+    Entries, FlowRequest, FlowResponse, ListFormat, RunStatus, RunWorkflowRequest,
+    RunWorkflowResponse, WorkflowSignature,
 };
-use flow_runtime::host::{self, Answer, Kept, Pending, Report, ReportStatus, StartOptions};
+use flow_runtime::host::{self, Answer, Pending, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::{Happening, Refusal};
 use flow_runtime::value::Value as Given;
@@ -49,6 +48,8 @@ enum Outcome {
     Stands(Box<Report>, bool),
     /// The client asks the person first.
     Ask(Box<InputRequiredResult>),
+    /// It was to run in a terminal session that does not exist.
+    NoSession(String),
 }
 
 async fn run_workflow(
@@ -78,33 +79,46 @@ async fn run_workflow(
         execution_log: Vec::new(),
         next_log_cursor: None,
         final_variables: Map::new(),
-        return_values: BTreeMap::new(),
+        return_values: Entries::default(),
         output: Value::Null,
         workflow_saved: false,
         saved_workflow_name: None,
         available_workflows: server.shelves.names(),
         recursion_depth: 0,
         pending: None,
+        message: None,
+        validation_errors: Vec::new(),
+        warnings: Vec::new(),
         error: None,
     };
     let mut graph = match definition {
-        Definition::Ready(graph) => *graph,
+        Definition::Ready { graph, warnings } => {
+            response.warnings = warnings;
+            *graph
+        }
         Definition::Unknown(name) => {
             response.final_state = "workflow_not_found".to_owned();
             response.error = Some(server.shelves.no_such(&name));
             return Ok(response.into());
         }
-        Definition::Invalid { errors, .. } => {
+        Definition::Invalid {
+            errors, warnings, ..
+        } => {
             response.final_state = "definition_invalid".to_owned();
-            let errors = errors.join("\n");
-            response.error = Some(format!("the definition has errors:\n{errors}"));
+            let said = errors.join("\n");
+            response.error = Some(format!("the definition has errors:\n{said}"));
+            response.validation_errors = errors;
+            response.warnings = warnings;
             return Ok(response.into());
         }
     };
     response.workflow_signature = Some(WorkflowSignature::of(&graph));
     let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
     graph.limits.timeout = Some(limit.min(request.execution_timeout));
-    let (inputs, variables) = bound(&graph, request.inputs, request.initial_variables);
+    let inputs = Given::from(&Value::Object(request.inputs));
+    let variables = Given::from(&Value::Object(request.initial_variables));
+    let (inputs, variables) = flow_runtime::input::fill(&graph, &inputs, &variables)
+        .map_err(|faults| unfit(&graph, &host::Error::Inputs(faults)))?;
     let wanted = Wanted {
         graph,
         inputs,
@@ -125,6 +139,12 @@ async fn run_workflow(
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::NoSession(error) => {
+            response.session_id = None;
+            response.final_state = "validation_failed".to_owned();
+            response.error = Some(error);
+            return Ok(response.into());
+        }
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let (log, next) = standing::latest_log(&server, report.run)?;
@@ -145,9 +165,10 @@ async fn run_workflow(
     response.next_log_cursor = next;
     match report.kept {
         None => {}
-        Some(Ok(Kept { name, is_new })) => {
-            response.workflow_saved = is_new;
-            response.saved_workflow_name = Some(name);
+        Some(Ok(kept)) => {
+            response.message = Some(kept.sentence());
+            response.workflow_saved = kept.is_new;
+            response.saved_workflow_name = Some(kept.name);
             response.available_workflows = server.shelves.names();
         }
         Some(Err(reason)) => {
@@ -168,7 +189,7 @@ async fn flow(
     };
     if request.flow_name == LIST {
         response.success = true;
-        response.workflows = Some(all_listings(&server)?);
+        response.workflows = Some(all_listings(&server, request.verbose)?);
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
@@ -177,7 +198,7 @@ async fn flow(
         _ => &request.flow_name,
     };
     let graph = match Definition::named(&server, name)? {
-        Definition::Ready(graph) => *graph,
+        Definition::Ready { graph, .. } => *graph,
         Definition::Unknown(name) => {
             response.error = Some(server.shelves.no_such(&name));
             response.available_workflows = Some(server.shelves.names());
@@ -189,7 +210,7 @@ async fn flow(
             return Ok(response.into());
         }
     };
-    let (inputs, _) = bound(&graph, request.parameters, Map::new());
+    let inputs = Given::from(&Value::Object(request.parameters));
     if request.dry_run {
         let inputs = checked(&graph, &inputs)?;
         response.plan = Some(plan::as_json(&graph, &inputs));
@@ -209,6 +230,7 @@ async fn flow(
     };
     let (report, driven) = match run(&server, wanted, &call).await? {
         Outcome::Ask(ask) => return Ok(Reply::Ask(ask)),
+        Outcome::NoSession(error) => return Err(Refused(error)),
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let status = status(&server, &report, driven)?;
@@ -230,38 +252,12 @@ async fn flow(
 
 /// The list of workflows in a format other than JSON.
 fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String> {
-    let format = match format {
-        ListFormat::Json => return None,
-        ListFormat::Yaml => cli::ListFormat::Yaml,
-        ListFormat::Table => cli::ListFormat::Table,
-    };
+    let format = cli::ListFormat::from(format);
+    if format == cli::ListFormat::Json {
+        return None;
+    }
     let catalogue = &server.shelves.reading().catalogue;
     Some(list::text(catalogue, format, verbose, Paint::none(), None))
-}
-
-/// Inputs and variables: a variable that is named like an input is that input.
-fn bound(
-    graph: &Graph,
-    mut inputs: Map<String, Value>,
-    variables: Map<String, Value>,
-) -> (Given, Given) {
-    let is_input = |name: &str| {
-        let fields = graph.inputs.as_deref().unwrap_or_default();
-        fields.iter().any(|field| field.name == name)
-    };
-    let mut others = Map::new();
-    for (name, value) in variables {
-        if is_input(&name) {
-            inputs.entry(name).or_insert(value);
-        } else {
-            others.insert(name, value);
-        }
-    }
-    let variables = match others.is_empty() {
-        true => Given::Null,
-        false => Given::from(&Value::Object(others)),
-    };
-    (Given::from(&Value::Object(inputs)), variables)
 }
 
 /// Inputs with their defaults, or every fault.
@@ -300,23 +296,25 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
             let started = server
                 .host
                 .start(&wanted.graph, &wanted.inputs, wanted.options);
-            started.await.map_err(|error| match error {
-                error @ host::Error::Inputs(_) => unfit(&wanted.graph, &error),
-                error => error.into(),
-            })?
+            match started.await {
+                Ok(run) => run,
+                Err(error @ host::Error::NoSession(_)) => {
+                    return Ok(Outcome::NoSession(error.to_string()));
+                }
+                Err(error @ host::Error::Inputs(_)) => return Err(unfit(&wanted.graph, &error)),
+                Err(error) => return Err(error.into()),
+            }
         }
     };
     let teller = match wanted.quiet {
         true => None,
-        false => Teller::new(call, &wanted.graph),
+        false => Teller::new(call, &wanted.graph, run),
     };
     if let Some(teller) = &teller
         && call.state.is_none()
     {
         let parameters = plan::shown_inputs(&wanted.graph, &wanted.inputs);
-        let _ = teller
-            .news()
-            .send(News::started(&wanted.graph, parameters, run));
+        teller.outbox().put(News::Started { parameters });
     }
     let listening = server.audience.listen(run, call, teller, wanted.asks);
     let followed = server.follow(run, wanted.wait, call).await;
@@ -463,7 +461,7 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
 }
 
 /// Values of environment variables, by name.
-fn texts(values: Option<&Given>) -> BTreeMap<String, String> {
+fn texts(values: Option<&Given>) -> Entries<String> {
     let entries = values
         .and_then(Given::as_map)
         .into_iter()

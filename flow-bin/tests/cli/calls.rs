@@ -150,6 +150,31 @@ outputs: {r: {type: string, value: '{{ state.r.response }}'}}
 }
 
 #[test]
+fn an_agent_command_finishes_what_is_built_in() {
+    let place = Place::with(&[("spec.md", "A clock.")]);
+    let answer = r#"{"pieces": ["hands"], "text": "1. hands"}"#;
+    let plan = |args: &[&str]| {
+        let agent = format!("cat > /dev/null; echo '{answer}'");
+        let ran = place.command(args).env("FLOW_AGENT", agent).output();
+        super::Ran::from(ran.unwrap())
+    };
+    let ran = plan(&["plan", "spec.md", "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let written = std::fs::read_to_string(place.path("PLAN.md")).unwrap();
+    assert_eq!(written.trim(), "1. hands");
+
+    // A person's answer is read as an agent's is.
+    let waits = place.run(&["plan", "spec.md", "-p", "output_filename=B.md"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let answered = place.run(&["answer", "latest", answer]);
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+    assert_eq!(
+        std::fs::read(place.path("B.md")).unwrap(),
+        written.as_bytes()
+    );
+}
+
+#[test]
 fn a_run_that_waits_for_one_that_sleeps_is_listed_as_sleeping_too() {
     let place = Place::with(&[
         (
@@ -183,4 +208,32 @@ fn a_run_that_waits_for_one_that_sleeps_is_listed_as_sleeping_too() {
     assert_eq!(runs(&place), asleep);
     let told = place.run(&["runs"]).stdout;
     assert_eq!(told.matches("nobody wakes it").count(), 2, "{told}");
+}
+
+#[test]
+fn an_agent_that_the_definition_does_not_describe_is_told_what_its_file_says() {
+    let place = Place::with(&[
+        (
+            ".flow/agents/poet.md",
+            "---\narguments: {mood: {}}\n---\nYou are a {{ mood | default('glad') }} poet.\n",
+        ),
+        (
+            "poem.yaml",
+            "steps: [{id: write, type: delegate, agent: '@poet', instructions: 'Write.'}]\n",
+        ),
+    ]);
+    let waits = place.run(&["run", "poem.yaml", "--format", "json"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let pending = &waits.json()["pending"];
+    let pending = pending.get(0).unwrap_or(pending);
+    assert_eq!(pending["agent_instructions"], "You are a glad poet.\n");
+    let ran = place
+        .command(&["resume", "latest", "-q"])
+        .env("FLOW_AGENT", "cat >heard")
+        .output()
+        .unwrap();
+    let ran = super::Ran::from(ran);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let heard = std::fs::read_to_string(place.path("heard")).unwrap();
+    assert_eq!(heard, "You are a glad poet.\n\nWrite.");
 }

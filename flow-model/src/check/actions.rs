@@ -9,7 +9,7 @@ use super::Checker;
 use super::scope::static_field;
 use super::values::{ArgumentFault, arguments, is_literal};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::document::{Act, Condition, Field, Step, all_steps};
+use crate::document::{Act, Field, Step, all_steps};
 use crate::expression::Dialect;
 use crate::graph::{Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
@@ -298,9 +298,6 @@ impl<'d> Checker<'d> {
         if let Act::SetState = step.act {
             self.values_given(step);
         }
-        for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
-            self.patterns(&transition.condition);
-        }
     }
 
     /// A step that does nothing but write has no result that could stand for a value.
@@ -331,25 +328,6 @@ impl<'d> Checker<'d> {
                     .label("nothing is written here")
                     .help(help),
             );
-        }
-    }
-
-    fn patterns(&mut self, condition: &Condition<'d>) {
-        match condition {
-            Condition::Match(tree) | Condition::NoMatch(tree) => self.regex(tree),
-            Condition::All(inner) | Condition::Any(inner) => {
-                for one in inner {
-                    self.patterns(one);
-                }
-            }
-            Condition::Not(inner) => self.patterns(inner),
-            Condition::Always
-            | Condition::Success(_)
-            | Condition::TimedOut(_)
-            | Condition::Equals(..)
-            | Condition::Contains(..)
-            | Condition::Expression(_)
-            | Condition::Judged(_) => {}
         }
     }
 
@@ -575,17 +553,12 @@ impl<'d> Checker<'d> {
                 (Some((_, tree)), _) => self.line(descend(tree, &fault.path).span),
                 (None, _) => tool.span,
             };
+            // Found with the expressions, which know the place inside the pattern.
+            if matches!(fault.kind, tools::FaultKind::InvalidPattern { .. }) {
+                continue;
+            }
             let mut finding =
                 Diagnostic::new(Code::BadParameter, at).message(fault.message.clone());
-            if matches!(fault.kind, tools::FaultKind::InvalidPattern { .. })
-                && let Some((_, tree)) = given
-            {
-                let before = self.findings.len();
-                self.regex(tree);
-                if self.findings.len() > before {
-                    continue;
-                }
-            }
             finding.help = fault.help.clone();
             finding.suggestion = match &fault.kind {
                 tools::FaultKind::Unknown { suggestion }

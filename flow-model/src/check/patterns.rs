@@ -12,9 +12,13 @@ use crate::source::{Span, Tree};
 impl<'d> Checker<'d> {
     /// A regular expression that compiles.
     pub(super) fn regex(&mut self, tree: &'d Tree) {
-        let Some(pattern) = tree.as_str() else {
-            return;
-        };
+        if let Some(pattern) = tree.as_str() {
+            self.regex_text(pattern, tree);
+        }
+    }
+
+    /// The same of a text that has the places of what is written in `tree`.
+    pub(super) fn regex_text(&mut self, pattern: &str, tree: &'d Tree) {
         if let Some((message, range)) = regex_fault(pattern, &mut self.regex_budget) {
             self.bad_regex(message, self.within(tree, &range));
         }

@@ -162,7 +162,11 @@ fn has_items(items: &Template) -> bool {
             let spreads = expression.dialect == Dialect::Js && expression.source.contains("...");
             !spreads && is_list(&expression.source)
         }
-        Template::Literal(_) | Template::Text(_) | Template::Command(_) | Template::Map(_) => false,
+        Template::Literal(_)
+        | Template::Text(_)
+        | Template::Command(_)
+        | Template::Pattern(_)
+        | Template::Map(_) => false,
     }
 }
 

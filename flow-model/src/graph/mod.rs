@@ -11,7 +11,7 @@ mod table;
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use table::Table;
 
@@ -296,10 +296,12 @@ pub enum Condition {
     Success(bool),
     /// The outcome is (`true`) or is not (`false`) time-out.
     TimedOut(bool),
-    /// The expression is found in the match or on the screen.
-    PatternMatch(Text),
-    /// The expression is found in neither.
-    PatternNotMatch(Text),
+    /// The regular expression is found in the match or on the screen.
+    #[serde(deserialize_with = "pattern")]
+    PatternMatch(Template),
+    /// The regular expression is found in neither.
+    #[serde(deserialize_with = "pattern")]
+    PatternNotMatch(Template),
     /// A field of the result equals the value.
     FieldEquals(Text, Template),
     /// A field of the result, as text, contains the text.
@@ -312,6 +314,20 @@ pub enum Condition {
     Any(List<Condition>),
     /// None holds.
     None(List<Condition>),
+}
+
+/// A pattern, as journals have it now, or as the plain text that earlier ones have.
+fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Plain(String),
+        Template(Template),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Plain(text) => Template::Literal(Literal::Str(Cow::Owned(text))),
+        Written::Template(template) => template,
+    })
 }
 
 /// Fields of what a command gives.
@@ -751,6 +767,8 @@ pub enum Template {
     Text(Expression),
     /// The same for a shell that reads it later: each value is quoted for the place it stands in.
     Command(Expression),
+    /// The same for a regular expression: each value is found as it is.
+    Pattern(Expression),
     /// A list with at least one member to evaluate.
     List(List<Template>),
     /// A map with at least one value to evaluate.
@@ -1166,5 +1184,23 @@ impl Limits {
             max_parallel: grammar::DEFAULT_PARALLEL,
             max_state_bytes: grammar::DEFAULT_STATE_BYTES,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a test that cannot be set up has failed"
+    )]
+    use super::*;
+
+    #[test]
+    fn a_pattern_of_an_earlier_journal_is_read() {
+        let plain = Condition::PatternMatch(Template::Literal(Literal::Str("a+".into())));
+        let earlier = r#"{"pattern_match": "a+"}"#;
+        assert_eq!(serde_json::from_str::<Condition>(earlier).unwrap(), plain);
+        let now = serde_json::to_string(&plain).unwrap();
+        assert_eq!(serde_json::from_str::<Condition>(&now).unwrap(), plain);
     }
 }

@@ -333,10 +333,12 @@ fn condition(out: &mut String, test: &Condition, depth: usize) {
         Condition::TimedOut(true) => out.push_str("timeout"),
         Condition::TimedOut(false) => out.push_str("in time"),
         Condition::PatternMatch(pattern) => {
-            let _ = write!(out, "matches {pattern}");
+            out.push_str("matches ");
+            template(out, pattern, depth + 1);
         }
         Condition::PatternNotMatch(pattern) => {
-            let _ = write!(out, "does not match {pattern}");
+            out.push_str("does not match ");
+            template(out, pattern, depth + 1);
         }
         Condition::FieldEquals(field, value) => {
             let _ = write!(out, "{field} = ");
@@ -423,6 +425,7 @@ fn arguments(out: &mut String, parameters: &Template) {
         | Template::Expression(_)
         | Template::Text(_)
         | Template::Command(_)
+        | Template::Pattern(_)
         | Template::List(_) => {
             return;
         }
@@ -488,7 +491,8 @@ fn template(out: &mut String, value: &Template, depth: usize) {
         Template::Literal(value) => literal(out, value, depth),
         Template::Expression(expression)
         | Template::Text(expression)
-        | Template::Command(expression) => {
+        | Template::Command(expression)
+        | Template::Pattern(expression) => {
             out.push_str(&rebrace(&expression.source));
         }
         Template::List(items) => {

@@ -264,7 +264,9 @@ pub(super) fn task(name: &str, description: &str, body: Body) -> Task {
 }
 
 pub(super) fn matches(pattern: &str) -> Guard {
-    Guard::When(Condition::PatternMatch(Cow::Owned(pattern.to_owned())))
+    Guard::When(Condition::PatternMatch(Template::Literal(Literal::Str(
+        Cow::Owned(pattern.to_owned()),
+    ))))
 }
 
 pub(super) fn empty() -> Graph {

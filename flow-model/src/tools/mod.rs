@@ -18,6 +18,7 @@ mod brief;
 mod check;
 #[cfg(feature = "tooling")]
 mod debug;
+mod entries;
 mod error;
 mod fault;
 #[cfg(feature = "tooling")]
@@ -61,6 +62,7 @@ pub use debug::{
     TraceTransformationsRequest, TraceTransformationsResponse, TransformationTimes,
     TransformationTrace, VisitStatus,
 };
+pub use entries::Entries;
 pub use error::ToolError;
 pub use fault::{FaultKind, InvalidParameters, ParameterFault, Segment};
 #[cfg(feature = "tooling")]

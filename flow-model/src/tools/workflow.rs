@@ -1,12 +1,10 @@
 //! The workflow tools.
 
-use std::collections::BTreeMap;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Rule, Toolset, tool};
+use super::{Entries, Rule, Toolset, tool};
 use crate::graph::{Graph, Variable};
 
 /// Runs a workflow.
@@ -27,7 +25,7 @@ pub struct RunWorkflowRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Variables that `{name}` in the workflow's parameters refers to, by name. One that is named
-    /// like an input of the workflow is that input.
+    /// like an input of the workflow is that input; a text is read by the input's type.
     #[serde(default)]
     pub initial_variables: Map<String, Value>,
     /// The workflow's inputs, by name.
@@ -103,19 +101,29 @@ pub struct RunWorkflowResponse {
     /// All variables at the end, by name.
     pub final_variables: Map<String, Value>,
     /// The values that the workflow's return values had in the session at the end, by name.
-    pub return_values: BTreeMap<String, String>,
+    pub return_values: Entries<String>,
     /// The workflow's outputs; null when it has none or did not complete.
     pub output: Value,
-    /// Whether the definition was stored for reuse.
+    /// Whether the definition was stored for reuse by this run. False when the same one, whatever its
+    /// name and description, was stored already.
     pub workflow_saved: bool,
-    /// The name it was stored under, or is stored under already; null when it is not stored.
+    /// The name the definition can be run by: that of the workflow that was stored, or of the one
+    /// that holds the same already; null when none does.
     pub saved_workflow_name: Option<String>,
+    /// What became of the definition, in a sentence; null when there was none to store.
+    pub message: Option<String>,
     /// The names of the stored workflows.
     pub available_workflows: Vec<String>,
     /// The deepest level of workflows calling workflows that was reached; 0 when none was called.
     pub recursion_depth: u32,
     /// The step that waits for an answer; null when none does.
     pub pending: Option<Map<String, Value>>,
+    /// Every error of the definition, each with its place and what to do about it; empty when it was
+    /// run.
+    pub validation_errors: Vec<String>,
+    /// What the definition says that is allowed and probably not meant, such as states that are never
+    /// reached.
+    pub warnings: Vec<String>,
     /// Why the run failed; null when it did not.
     pub error: Option<String>,
 }
@@ -123,10 +131,11 @@ pub struct RunWorkflowResponse {
 /// The environment variables a workflow needs and sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowSignature {
-    /// Variables that must be set in the session before a run, by name.
-    pub arguments: BTreeMap<String, ContractVariable>,
-    /// Variables that are set in the session after a run, by name.
-    pub return_values: BTreeMap<String, ContractVariable>,
+    /// Variables that must be set in the session before a run, by name, in the order of the
+    /// definition.
+    pub arguments: Entries<ContractVariable>,
+    /// Variables that are set in the session after a run, by name, in the order of the definition.
+    pub return_values: Entries<ContractVariable>,
     /// What the workflow does; null when it does not say.
     pub description: Option<String>,
 }

@@ -45,12 +45,19 @@
 //! words where words can stand and its items with spaces between elsewhere; null is the empty word;
 //! maps, and lists inside lists, are JSON. `| unquoted` puts text in as it is, and `| sh` gives an
 //! ordinary string that is quoted once more, for handing on to another shell.
+//!
+//! # Patterns
+//!
+//! In a regular expression a value stands for its text, whatever signs it has; `| unquoted` makes it
+//! a part of the expression.
 
 mod clock;
 mod error;
+mod held;
 mod jinja;
 mod js;
 mod meter;
+mod pattern;
 mod scope;
 mod shell;
 #[cfg(test)]
@@ -71,6 +78,7 @@ pub(crate) use shell::single as quoted;
 pub use trial::try_transform;
 
 use crate::value::{List, Map, Value};
+use held::Held;
 use js::Shape;
 use meter::Meter;
 pub use meter::{as_judged, judged};
@@ -194,15 +202,25 @@ impl Program {
     }
 
     fn command(&self, context: &Context<'_>, reader: shell::Reader) -> Result<String, EvalError> {
-        let (text, held) = match self {
-            Program::Jinja(program) => program.command(context)?,
-            Program::JsText(template) => template.command(context)?,
+        let (text, held) = self.marked(context)?;
+        shell::compose(&text, &held, reader)
+    }
+
+    fn pattern(&self, context: &Context<'_>) -> Result<String, EvalError> {
+        let (text, held) = self.marked(context)?;
+        pattern::compose(&text, &held)
+    }
+
+    /// The text with marks for its values, and the values.
+    fn marked(&self, context: &Context<'_>) -> Result<(String, Vec<Held>), EvalError> {
+        match self {
+            Program::Jinja(program) => program.marked(context),
+            Program::JsText(template) => template.marked(context),
             Program::Js(program) => {
                 let value = program.value(context)?;
-                (shell::mark(0), vec![shell::Held::Value(value)])
+                Ok((held::mark(0), vec![Held::Value(value)]))
             }
-        };
-        shell::compose(&text, &held, reader)
+        }
     }
 }
 
@@ -269,7 +287,9 @@ impl Engine {
                     program.command(context, shell::Reader::Child)
                 })
             }
-            Template::Text(expression) | Template::Command(expression) => {
+            Template::Text(expression)
+            | Template::Command(expression)
+            | Template::Pattern(expression) => {
                 let role = Role::Text(expression.dialect);
                 self.with(&expression.source, role, |program| {
                     program.command(context, shell::Reader::Child)
@@ -393,6 +413,11 @@ impl Engine {
                     program.command(context, shell::Reader::Terminal)
                 })
                 .map(Value::text)
+            }
+            Template::Pattern(expression) => {
+                let role = Role::Text(expression.dialect);
+                self.with(&expression.source, role, |program| program.pattern(context))
+                    .map(Value::text)
             }
             Template::List(items) => {
                 let items: Result<_, _> = items

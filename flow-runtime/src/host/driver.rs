@@ -166,7 +166,12 @@ impl Driver {
     pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
-            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
+            // What is to be done is begun otherwise.
+            let is_news = matches!(
+                effect,
+                Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_)
+            );
+            if is_fresh && is_news {
                 self.act(effect);
             }
         }
@@ -718,6 +723,7 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                agent_instructions: self.host.instructions_for(graph, &action.what),
                 action,
             }),
             _ => None,

@@ -18,13 +18,14 @@ use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
     Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start, Status,
 };
 use crate::secret::{self, Reference};
-use crate::terminal::Terminals;
+use crate::terminal::{self, Terminals};
 use crate::value::Value;
 
 /// Why a host cannot do what was asked.
@@ -46,6 +47,9 @@ pub enum Error {
     /// There is no such workflow.
     #[error("{0}")]
     NoWorkflow(String),
+    /// The terminal session that a run is to work in does not exist.
+    #[error("`session_id`: {0}")]
+    NoSession(#[source] terminal::Error),
 }
 
 fn list(faults: &[InputFault]) -> String {
@@ -132,6 +136,8 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// Where the instructions of agents are that a definition names and does not describe.
+    pub agents: Option<Briefs>,
     /// Whether an agent that is not here may call what `tools` has not: such a step waits for it
     /// instead of failing.
     pub agent_has_tools: bool,
@@ -158,6 +164,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            agents: None,
             agent_has_tools: false,
             expression_time: Duration::from_secs(5),
             evaluator,
@@ -310,7 +317,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Inputs that do not fit, and those of the journal.
+    /// Inputs that do not fit, a terminal session that does not exist, and those of the journal.
     pub async fn start(
         &self,
         graph: &Graph,
@@ -366,7 +373,14 @@ impl Host {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
         let called = options.parent.is_some();
-        let (given, variables) = filled(graph, inputs, &options.variables);
+        // One that calls another hands on its session, which may have ended meanwhile.
+        if let (false, Some(session), Some(terminals)) =
+            (called, &options.session, &self.inner.options.terminals)
+        {
+            terminals.expect(session).map_err(Error::NoSession)?;
+        }
+        let (given, variables) =
+            input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
@@ -567,27 +581,6 @@ impl Host {
         let programs = &self.inner.programs;
         programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Inputs and variables: a variable that is named like a declared input is that input, unless the
-/// input is given too.
-fn filled(graph: &Graph, inputs: &Value, variables: &Value) -> (Value, Value) {
-    let (Some(fields), Value::Map(all)) = (graph.inputs.as_deref(), variables) else {
-        return (inputs.clone(), variables.clone());
-    };
-    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
-    let mut given = match inputs {
-        Value::Map(given) => given.0.clone(),
-        _ => indexmap::IndexMap::new(),
-    };
-    let mut rest = Vec::new();
-    for (name, value) in &all.0 {
-        match is_input(name) {
-            true => drop(given.entry(name.clone()).or_insert_with(|| value.clone())),
-            false => rest.push((name.clone(), value.clone())),
-        }
-    }
-    (Value::map(given), Value::map(rest))
 }
 
 /// The inputs of a run with their defaults; secrets among them are masked.

@@ -6,6 +6,7 @@ mod called;
 mod deed;
 mod driver;
 mod execution_log;
+mod instructions;
 mod keep;
 mod local;
 pub mod mcp;
@@ -88,6 +89,20 @@ pub struct Kept {
     pub name: String,
     /// Whether it was kept just now, and not known before.
     pub is_new: bool,
+}
+
+impl Kept {
+    /// What became of the definition, for people and agents.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let name = &self.name;
+        match self.is_new {
+            true => format!("the definition is stored as `{name}`"),
+            false => format!(
+                "the same definition is stored already, as `{name}`; it is not stored again"
+            ),
+        }
+    }
 }
 
 /// Answers what runs ask of people.

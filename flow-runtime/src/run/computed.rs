@@ -115,7 +115,9 @@ fn reads_everything(rule: &Rule) -> bool {
             let text = &value.source;
             mentions(text) && whole(&expression::expression(text, value.dialect).reads)
         }
-        Rule::Value(Template::Text(value) | Template::Command(value)) => {
+        Rule::Value(
+            Template::Text(value) | Template::Command(value) | Template::Pattern(value),
+        ) => {
             let text = &value.source;
             mentions(text) && whole(&expression::template(text, value.dialect).reads)
         }

@@ -193,6 +193,7 @@ impl<'r> Machine<'r> {
                     Template::Expression(_)
                     | Template::Text(_)
                     | Template::Command(_)
+                    | Template::Pattern(_)
                     | Template::List(_)
                     | Template::Map(_) => String::new(),
                 })

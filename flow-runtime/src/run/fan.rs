@@ -244,7 +244,7 @@ impl<'r> Machine<'r> {
         self.data.waiting.remove(&tasks);
         let next = self.failed(id, index, failure, Value::Null);
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }
@@ -583,7 +583,7 @@ impl<'r> Machine<'r> {
             }
         };
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }

@@ -254,7 +254,7 @@ fn reads(template: &Template, names: &[&str]) -> bool {
         Template::Expression(expression) => {
             flow_model::expression::expression(&expression.source, expression.dialect)
         }
-        Template::Text(text) | Template::Command(text) => {
+        Template::Text(text) | Template::Command(text) | Template::Pattern(text) => {
             flow_model::expression::template(&text.source, text.dialect)
         }
         Template::Literal(_) => return false,
@@ -303,7 +303,7 @@ fn interpolations(template: &Template, found: &mut Vec<(String, Template)>) {
         Template::Expression(expression) => {
             add(as_written(template), expression.clone());
         }
-        Template::Text(text) | Template::Command(text) => {
+        Template::Text(text) | Template::Command(text) | Template::Pattern(text) => {
             let source = text.source.as_ref();
             for piece in pieces(source, text.dialect) {
                 if let Piece::Interpolation(tag) = piece {
@@ -333,7 +333,9 @@ pub fn as_written(template: &Template) -> String {
             other => other.to_string(),
         },
         Template::Expression(expression) => format!("{{{{ {} }}}}", expression.source.trim()),
-        Template::Text(expression) | Template::Command(expression) => expression.source.to_string(),
+        Template::Text(expression)
+        | Template::Command(expression)
+        | Template::Pattern(expression) => expression.source.to_string(),
         Template::List(items) => {
             let items: Vec<String> = items.iter().map(as_written).collect();
             format!("[{}]", items.join(", "))

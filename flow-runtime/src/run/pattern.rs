@@ -1,9 +1,10 @@
 //! Regular expressions of a definition, each compiled once, when it is first needed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use flow_model::graph::{Condition, Edge, Guard};
+use flow_model::graph::{Condition, Edge, Guard, Literal, Template};
 use regex::Regex;
 
 use super::event::{Failure, FailureKind};
@@ -11,6 +12,9 @@ use crate::value::Value;
 
 /// Fields of a result that patterns are looked for in, the freshest first.
 const SEARCHED: [&str; 4] = ["match_text", "screen_content", "output", "stdout"];
+
+/// Compiled patterns that are kept. Those with values in them may be any number.
+const MOST: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Patterns(RwLock<HashMap<String, Result<Regex, String>>>);
@@ -39,11 +43,13 @@ impl Sought<'_> {
 }
 
 impl Patterns {
-    /// Where the patterns of transitions are looked for in a result.
+    /// Where the patterns of transitions are looked for in a result. `written` gives the text of a
+    /// pattern; one without is a failure of the transition that needs it, when it is reached.
     pub(super) fn sought<'v>(
         &self,
         edges: &[Edge],
         result: &'v Value,
+        mut written: impl FnMut(&Template) -> Option<String>,
     ) -> Result<Sought<'v>, Failure> {
         let mut wanted = Vec::new();
         for edge in edges {
@@ -59,6 +65,13 @@ impl Patterns {
         if wanted.is_empty() {
             return Ok(sought);
         }
+        let wanted: Vec<Cow<'_, str>> = wanted
+            .into_iter()
+            .filter_map(|pattern| match constant(pattern) {
+                Some(text) => Some(Cow::Borrowed(text)),
+                None => written(pattern).map(Cow::Owned),
+            })
+            .collect();
         for text in texts(result) {
             for pattern in &wanted {
                 if self.is_in(pattern, text)? {
@@ -101,6 +114,9 @@ impl Patterns {
         let compiled = Regex::new(pattern).map_err(|error| error.to_string());
         let answer = search(&compiled, text);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.clear();
+        }
         known.insert(pattern.to_owned(), compiled);
         answer
     }
@@ -112,7 +128,7 @@ fn texts(result: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The patterns that a condition wants found, wherever they stand in it.
-fn collect<'c>(condition: &'c Condition, negated: bool, wanted: &mut Vec<&'c str>) {
+fn collect<'c>(condition: &'c Condition, negated: bool, wanted: &mut Vec<&'c Template>) {
     match condition {
         Condition::PatternMatch(pattern) if !negated => wanted.push(pattern),
         Condition::PatternNotMatch(pattern) if negated => wanted.push(pattern),
@@ -128,6 +144,14 @@ fn collect<'c>(condition: &'c Condition, negated: bool, wanted: &mut Vec<&'c str
         | Condition::FieldEquals(..)
         | Condition::FieldContains(..)
         | Condition::Expression(_) => {}
+    }
+}
+
+/// The text of a pattern without values.
+pub(super) fn constant(pattern: &Template) -> Option<&str> {
+    match pattern {
+        Template::Literal(Literal::Str(text)) => Some(text),
+        _ => None,
     }
 }
 

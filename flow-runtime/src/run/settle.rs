@@ -1,16 +1,18 @@
 //! How a step ends: what it writes, and which edge it takes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Template,
+    Write,
 };
 
 use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
-use super::pattern::Sought;
+use super::pattern::{Sought, constant};
 use super::state::Change;
 use crate::value::Value;
 
@@ -198,7 +200,16 @@ impl<'r> Machine<'r> {
     ) -> Next {
         // Shared, so that the settled step can still be handed on.
         let result = settled.result.clone();
-        let sought = match self.patterns.sought(&node.edges, &result) {
+        let patterns = self.patterns;
+        let extras = Extras {
+            result: Some(&result),
+            ..Extras::default()
+        };
+        let sought = patterns.sought(&node.edges, &result, |pattern| {
+            let written = self.render(id, node, pattern, extras);
+            written.ok().map(|value| plain(&value))
+        });
+        let sought = match sought {
             Ok(sought) => sought,
             Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
         };
@@ -368,8 +379,14 @@ impl<'r> Machine<'r> {
             Condition::Always => true,
             Condition::Success(wanted) => (settled.outcome == Outcome::Success) == *wanted,
             Condition::TimedOut(wanted) => (settled.outcome == Outcome::Timeout) == *wanted,
-            Condition::PatternMatch(pattern) => self.patterns.holds(pattern, true, sought)?,
-            Condition::PatternNotMatch(pattern) => self.patterns.holds(pattern, false, sought)?,
+            Condition::PatternMatch(pattern) => {
+                let pattern = self.pattern(id, node, pattern, extras)?;
+                self.patterns.holds(&pattern, true, sought)?
+            }
+            Condition::PatternNotMatch(pattern) => {
+                let pattern = self.pattern(id, node, pattern, extras)?;
+                self.patterns.holds(&pattern, false, sought)?
+            }
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
                 settled.result.get(field).unwrap_or(&Value::Null) == &wanted
@@ -405,6 +422,20 @@ impl<'r> Machine<'r> {
                 true
             }
         })
+    }
+
+    /// The text of a pattern.
+    fn pattern<'t>(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        pattern: &'t Template,
+        extras: Extras<'_>,
+    ) -> Result<Cow<'t, str>, Failure> {
+        match constant(pattern) {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => Ok(Cow::Owned(plain(&self.render(id, node, pattern, extras)?))),
+        }
     }
 
     /// Variables that a state's result sets: its own, and the standard ones.

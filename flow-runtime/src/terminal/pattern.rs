@@ -1,10 +1,18 @@
 //! Patterns that are awaited: regular expressions searched in a text that is still growing.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
+use super::lock;
 use super::stream::Stream;
+
+/// Patterns that are kept: a workflow awaits the same one again and again.
+const MOST: usize = 64;
+static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Pattern>>>> = LazyLock::new(Mutex::default);
 
 /// How much of a match over several lines may lie before the last line.
 const MAX_LINES_BACK: usize = 64 * 1024;
@@ -31,6 +39,20 @@ pub(super) enum Found {
 }
 
 impl Pattern {
+    /// A pattern that may have been read before.
+    pub(super) fn cached(pattern: &str) -> Result<Arc<Pattern>, regex::Error> {
+        if let Some(known) = lock(&KNOWN).get(pattern) {
+            return Ok(Arc::clone(known));
+        }
+        let read = Arc::new(Pattern::new(pattern)?);
+        let mut known = lock(&KNOWN);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(pattern.to_owned(), Arc::clone(&read));
+        Ok(read)
+    }
+
     /// Reads a pattern. `^` and `$` match at every line.
     pub(super) fn new(pattern: &str) -> Result<Pattern, regex::Error> {
         let regex = RegexBuilder::new(pattern)

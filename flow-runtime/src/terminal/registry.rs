@@ -10,6 +10,7 @@ use super::environment::Snapshot;
 use super::error::Error;
 use super::lock;
 use super::options::{Options, Size};
+use super::private;
 use super::program::Program;
 use super::session::{Opening, Session};
 
@@ -94,6 +95,15 @@ impl Terminals {
         lock(&self.inner.sessions)
             .iter()
             .any(|known| known.id == session)
+    }
+
+    /// Whether there is a session of this id, and which there are when there is not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    pub fn expect(&self, session: &str) -> Result<(), Error> {
+        self.session(Some(session)).map(|_| ())
     }
 
     /// The environment of a session's shell, as it was at the last prompt. Nothing is typed.
@@ -228,6 +238,7 @@ impl Terminals {
         }
         let session = Session::open(opening, options)?;
         sessions.push(Arc::clone(&session));
+        private::sweep_once();
         Ok(session)
     }
 

@@ -217,7 +217,7 @@ impl Terminals {
             timestamp: String::new(),
             error: None,
         };
-        let pattern = Pattern::new(&request.pattern).map_err(|error| error.to_string());
+        let pattern = Pattern::cached(&request.pattern).map_err(|error| error.to_string());
         let session = self
             .session(request.session_id.as_deref())
             .map_err(|error| error.to_string());

@@ -164,10 +164,11 @@ async fn a_session_that_is_busy_or_gone_is_told_as_such() {
     let world = World::new(&[]);
     let session = world.session("").await;
     world.terminals.close(&session).await.unwrap();
-    let gone = world.run(BUILD, in_session(&session)).await;
-    assert_eq!(gone.final_state.as_deref(), Some("validation_failed"));
-    let message = gone.error.unwrap().message;
-    assert!(message.contains(&session), "{message}");
+    let other = world.session("").await;
+    for text in [BUILD, BRANCHES] {
+        let gone = world.refused(text, in_session(&session)).await;
+        assert!(gone.contains(&session) && gone.contains(&other), "{gone}");
+    }
     let leaving = r#"
 return_values: {STATUS: how it went}
 initial_state: leave
@@ -227,6 +228,42 @@ states:
   slow: {action: {tool: exit_terminal, params: {session_id: "{session_id}"}}}
   close: {action: {tool: exit_terminal, params: {session_id: "{session_id}"}}}
 "#;
+
+const SOUGHT: &str = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: print}]
+  print:
+    action: {tool: run_command, params: {command: "echo '1x5 (all)'; echo 1.5 '(all)' 2026"}}
+    transitions:
+      - {condition: {pattern_match: "(?m)^{version}$"}, next_state: close}
+      - {condition: {pattern_match: '(?m)^{version} \d{4}$'}, next_state: type}
+  type:
+    action: {tool: send_input, params: {input_text: "echo is {{ version | sh }} 42; echo is 1x5\n"}}
+    transitions: [{condition: success, next_state: wait}]
+  wait:
+    action: {tool: await_output, params: {pattern: 'is {version} \d{2}', timeout: 20}}
+    transitions:
+      - {condition: {pattern_match: "^{{ choice | unquoted }}"}, next_state: close}
+      - {condition: {pattern_not_match: "{version}"}, next_state: print}
+      - {condition: {pattern_match: "{match_text}"}, next_state: end}
+  end: {action: {tool: exit_terminal, params: {session_id: "{session_id}"}}}
+  close: {action: {tool: exit_terminal, params: {session_id: "{session_id}"}}}
+"#;
+
+#[tokio::test]
+async fn a_variable_in_a_pattern_is_found_as_it_is_and_nothing_else() {
+    let world = World::new(&[]);
+    let given = variables(json!({"version": "1.5 (all)", "choice": "(was|will be)"}));
+    let report = world.completed(SOUGHT, given).await;
+    assert_eq!(report.final_state.as_deref(), Some("end"));
+    assert_eq!(report.states_executed, 5);
+    let given = variables(json!({"version": "1.5 (all)", "choice": "(is|was) 1."}));
+    let report = world.completed(SOUGHT, given).await;
+    assert_eq!(report.final_state.as_deref(), Some("close"));
+}
 
 fn variables(pairs: Json) -> StartOptions {
     StartOptions {

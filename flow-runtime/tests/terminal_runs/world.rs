@@ -131,12 +131,14 @@ impl World {
     }
 
     pub(crate) async fn start(&self, text: &str, inputs: Value, options: StartOptions) -> RunId {
-        let compiled = compile(Source::new("main.yaml", text), &NoLoader);
-        let findings = format!("{:?}", compiled.findings);
-        let graph = compiled
-            .into_graph()
-            .unwrap_or_else(|| panic!("{findings}"));
-        self.host.start(&graph, &inputs, options).await.unwrap()
+        let started = self.host.start(&graph(text), &inputs, options).await;
+        started.unwrap()
+    }
+
+    /// Why a run does not even start.
+    pub(crate) async fn refused(&self, text: &str, options: StartOptions) -> String {
+        let started = self.host.start(&graph(text), &Value::Null, options).await;
+        started.unwrap_err().to_string()
     }
 
     pub(crate) fn log(&self, run: RunId) -> Vec<Json> {
@@ -147,6 +149,14 @@ impl World {
             .map(|it| serde_json::to_value(it).unwrap())
             .collect()
     }
+}
+
+fn graph(text: &str) -> Graph {
+    let compiled = compile(Source::new("main.yaml", text), &NoLoader);
+    let findings = format!("{:?}", compiled.findings);
+    compiled
+        .into_graph()
+        .unwrap_or_else(|| panic!("{findings}"))
 }
 
 pub(crate) fn in_session(session: &str) -> StartOptions {

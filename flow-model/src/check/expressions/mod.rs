@@ -2,6 +2,7 @@
 
 mod commands;
 mod names;
+mod patterns;
 
 use std::ops::Range;
 
@@ -32,6 +33,8 @@ enum Role {
     Command,
     /// Text typed into a terminal.
     Typed,
+    /// A regular expression.
+    Pattern,
 }
 
 /// Reads of one step, collected while its expressions are analysed.
@@ -298,7 +301,8 @@ impl<'d> Pass<'_, 'd> {
                     let role = match builtin.map(|tool| tool.reader(&name.value)) {
                         Some(Reader::Shell) => Role::Command,
                         Some(Reader::Program) => Role::Typed,
-                        Some(Reader::Tool | Reader::Pattern) | None => Role::Template,
+                        Some(Reader::Pattern) => Role::Pattern,
+                        Some(Reader::Tool) | None => Role::Template,
                     };
                     see(self, tree, role);
                 }
@@ -342,6 +346,9 @@ impl<'d> Pass<'_, 'd> {
             Condition::Equals(_, tree) | Condition::Contains(_, tree) => {
                 self.tree(tree, Role::Template, scope, reads);
             }
+            Condition::Match(tree) | Condition::NoMatch(tree) => {
+                self.tree(tree, Role::Pattern, scope, reads);
+            }
             Condition::All(inner) | Condition::Any(inner) => {
                 for one in inner {
                     self.condition(one, scope, reads);
@@ -351,8 +358,6 @@ impl<'d> Pass<'_, 'd> {
             Condition::Always
             | Condition::Success(_)
             | Condition::TimedOut(_)
-            | Condition::Match(_)
-            | Condition::NoMatch(_)
             | Condition::Judged(_) => {}
         }
     }
@@ -501,10 +506,12 @@ impl<'d> Pass<'_, 'd> {
                     .help(help),
             );
         }
-        let variables = if scope.braces {
-            expression::braced(text)
-        } else {
-            Vec::new()
+        let variables = match role {
+            _ if !scope.braces => Vec::new(),
+            Role::Pattern => expression::braced_pattern(text),
+            Role::Condition | Role::Items | Role::Template | Role::Command | Role::Typed => {
+                expression::braced(text)
+            }
         };
         for (_, name) in &variables {
             self.variable(name, scope);
@@ -512,7 +519,10 @@ impl<'d> Pass<'_, 'd> {
         match role {
             Role::Command => self.command(text, tree, &analysis),
             Role::Typed => self.typed(tree, &analysis, &variables),
-            Role::Condition | Role::Items | Role::Template => {}
+            Role::Pattern if analysis.faults.is_empty() => {
+                self.pattern(text, tree, &analysis, &variables, scope.dialect);
+            }
+            Role::Condition | Role::Items | Role::Template | Role::Pattern => {}
         }
     }
 

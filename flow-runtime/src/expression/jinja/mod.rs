@@ -18,9 +18,10 @@ use minijinja::{
 };
 
 use super::error::{ErrorKind, EvalError, Limit};
+use super::held::{self, Held};
 use super::meter::Meter;
 use super::scope::{Context, Found, Plan, step};
-use super::{shell, text};
+use super::text;
 use crate::value::Value;
 use convert::from_jinja;
 use filters::{Unquoted, fail};
@@ -54,7 +55,7 @@ static NOTHING: LazyLock<Jinja> = LazyLock::new(|| {
 
 thread_local! {
     /// The values of the command being rendered.
-    static HELD: RefCell<Vec<shell::Held>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
     /// How many strings what is emitted goes into before it is part of the output.
     static CAPTURES: Cell<usize> = const { Cell::new(0) };
 }
@@ -111,13 +112,13 @@ fn emit_held(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Jinja) -> 
     }
     let unquoted = value.downcast_object_ref::<Unquoted>();
     let held = match unquoted {
-        Some(unquoted) => shell::Held::Raw(unquoted.0.to_string()),
-        None => shell::Held::Value(from_jinja(value).map_err(fail)?),
+        Some(unquoted) => Held::Raw(unquoted.0.to_string()),
+        None => Held::Value(from_jinja(value).map_err(fail)?),
     };
     filters::produce(held.size())?;
     let mark = HELD.with_borrow_mut(|list| {
         list.push(held);
-        shell::mark(list.len() - 1)
+        held::mark(list.len() - 1)
     });
     out.write_str(&mark).map_err(Error::from)
 }
@@ -177,11 +178,8 @@ impl Program {
         Ok(out)
     }
 
-    /// The text of a command with marks for its values, and the values.
-    pub(super) fn command(
-        &self,
-        context: &Context<'_>,
-    ) -> Result<(String, Vec<shell::Held>), EvalError> {
+    /// The text with marks for its values, and the values.
+    pub(super) fn marked(&self, context: &Context<'_>) -> Result<(String, Vec<Held>), EvalError> {
         if self.compiled.recurses {
             return Err(EvalError::syntax(
                 "in a command `loop(…)` can only be written on its own, as `{{ loop(…) }}`",

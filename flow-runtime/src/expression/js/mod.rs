@@ -10,10 +10,11 @@ use flow_model::expression::{
 };
 
 use super::error::EvalError;
+use super::held::{self, Held};
 use super::jinja::{self, Filtered};
 use super::meter::{self, Meter};
 use super::scope::{Context, Found, Instant, Plan, step};
-use super::{Computation, shell, text};
+use super::{Computation, text};
 use crate::value::Value;
 use machine::{Argument, Call, Source};
 
@@ -299,22 +300,19 @@ impl Template {
         Ok(out)
     }
 
-    /// The text of a command with marks for its values, and the values.
-    pub(super) fn command(
-        &self,
-        context: &Context<'_>,
-    ) -> Result<(String, Vec<shell::Held>), EvalError> {
+    /// The text with marks for its values, and the values.
+    pub(super) fn marked(&self, context: &Context<'_>) -> Result<(String, Vec<Held>), EvalError> {
         let mut out = String::new();
         let mut held = Vec::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Value(program) => {
-                    out.push_str(&shell::mark(held.len()));
+                    out.push_str(&held::mark(held.len()));
                     held.push(match program.given(context)? {
-                        Given::Undefined => shell::Held::Value(Value::Null),
-                        Given::Value(value) => shell::Held::Value(value),
-                        Given::Unquoted(text) => shell::Held::Raw(text.to_string()),
+                        Given::Undefined => Held::Value(Value::Null),
+                        Given::Value(value) => Held::Value(value),
+                        Given::Unquoted(text) => Held::Raw(text.to_string()),
                     });
                 }
             }

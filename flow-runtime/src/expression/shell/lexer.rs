@@ -1,7 +1,8 @@
 //! Reads a command as the shell would, and puts values where marks stand.
 
 use super::super::error::{ErrorKind, EvalError};
-use super::{Held, Reader, marked, texts, with_parameters, with_words, word};
+use super::super::held::{Held, marked};
+use super::{Reader, texts, with_parameters, with_words, word};
 use crate::secret;
 
 /// Composes a command from its text and the values its marks stand for.

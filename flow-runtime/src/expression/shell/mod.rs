@@ -9,31 +9,11 @@ mod lexer;
 #[cfg(test)]
 mod tests;
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-
 use super::error::{ErrorKind, EvalError};
+use super::held::{Held, OPENING, marked};
 use super::text;
 use crate::secret::{self, Piece};
 use crate::value::Value;
-
-/// A value that waits for its place.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Held {
-    /// To be quoted.
-    Value(Value),
-    /// Shell text by the author's own decision.
-    Raw(String),
-}
-
-impl Held {
-    pub(super) fn size(&self) -> u64 {
-        match self {
-            Held::Value(value) => value.size(),
-            Held::Raw(text) => text.len() as u64,
-        }
-    }
-}
 
 /// Which shell reads a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,27 +23,6 @@ pub(super) enum Reader {
     /// The one of a terminal, whichever it is. It knows no secrets; bash and zsh expand `!` within
     /// double quotes, and fish reads backslashes within single ones.
     Terminal,
-}
-
-/// What marks begin with: a noncharacter and a number no input can know. The number never reaches
-/// a result.
-static OPENING: LazyLock<String> = LazyLock::new(|| {
-    let secret = RandomState::new().hash_one("mark");
-    format!("\u{fdd0}{secret:016x}")
-});
-const CLOSING: char = '\u{fdd1}';
-
-/// The mark of the n-th value.
-pub(super) fn mark(index: usize) -> String {
-    format!("{}{index}{CLOSING}", *OPENING)
-}
-
-/// The mark at the start of a text: its value, and its length.
-fn marked(text: &str) -> Option<(usize, usize)> {
-    let rest = text.strip_prefix(OPENING.as_str())?;
-    let (digits, _) = rest.split_once(CLOSING)?;
-    let length = OPENING.len() + digits.len() + CLOSING.len_utf8();
-    Some((digits.parse().ok()?, length))
 }
 
 /// The command, with every value in its place.

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use super::super::clock::draw;
 use super::super::error::ErrorKind;
-use super::{Held, Reader, compose, mark};
+use super::super::held::{Held, mark};
+use super::{Reader, compose};
 use crate::value::Value;
 
 /// A place, and what the shell must then print. `V` stands for the value.

@@ -13,7 +13,7 @@ use crate::terminal::pattern::{Found, Pattern};
 /// Somebody who waits for output.
 pub(super) struct Waiter {
     id: u64,
-    pattern: Pattern,
+    pattern: Arc<Pattern>,
     target: AwaitTarget,
     /// Where the next search begins.
     from: u64,
@@ -34,7 +34,7 @@ impl Session {
     /// Begins to wait for output.
     pub(in crate::terminal) fn watch(
         self: &Arc<Self>,
-        pattern: Pattern,
+        pattern: Arc<Pattern>,
         target: AwaitTarget,
     ) -> Watching {
         let (sender, receiver) = oneshot::channel();
