@@ -747,6 +747,21 @@ async def resources_prompts_and_completion_work(place):
         text = prompt.messages[0].content.text
         for part in ("`hello`", "start_workflow", "get_next_step", "80 %", "checkpoint_workflow", "resume_workflow", "who=Ann"):
             assert part in text, part
+        for arguments, told in (
+            ({"workflow": "hullo"}, ("hullo", "did you mean `hello`?")),
+            ({"workflow": "hello", "inputs": "whom=Ann"}, ("`inputs` of `hello`", "whom", "it takes `who`")),
+            ({"workflow": "hello", "inputs": '{"who": 3}'}, ("`inputs` of `hello`", "`who`")),
+            ({"workflow": "hello", "inputs": "{who"}, ("not a JSON object",)),
+            ({"workflow": "hello", "inputs": "Ann"}, ("`Ann`", "key=value")),
+            ({"workflow": "hello", "who": "Ann"}, ("`who`", "`inputs`")),
+        ):
+            try:
+                await client.get_prompt("workflow", arguments)
+            except Exception as error:
+                assert all(part in str(error) for part in told), (arguments, error)
+                assert error.code == -32602, error
+            else:
+                raise AssertionError(f"{arguments} was answered")
         reference = types.PromptReference(type="ref/prompt", name="workflow")
         names = await client.complete(reference, {"name": "workflow", "value": "he"})
         assert names.completion.values == ["hello"]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flow_model::graph::Graph;
-use flow_runtime::host::{Answer, Boxed, People, Question, Watch};
+use flow_runtime::host::{Answer, Boxed, People, Question, Valid, Watch};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Effect;
 use rmcp::{Peer, RoleServer};
@@ -141,19 +141,30 @@ impl Watch for Audience {
 
 impl People for Audience {
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        self.ask_until(question, &|_| Ok(()))
+    }
+
+    fn ask_until<'a>(&'a self, question: Question<'a>, valid: Valid<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
+            // The form outlives the call: whoever fills it in later is heard as well, and asked
+            // again if need be.
             let Some(peer) = self.askable(question.run) else {
                 return Answer::Later;
             };
-            let form = elicit::form(question.message, question.kind, question.complaint);
-            let Some(form) = form else {
-                return Answer::Later;
-            };
-            // The form outlives the call: whoever fills it in later is heard as well.
-            match elicit::ask(peer, form).await {
-                Some(said) => elicit::answer(question.kind, &said),
-                // The client is gone or cannot ask after all.
-                None => Answer::Later,
+            let mut complaint = question.complaint.map(str::to_owned);
+            loop {
+                let form = elicit::form(question.message, question.kind, complaint.as_deref());
+                let Some(form) = form else {
+                    return Answer::Later;
+                };
+                let Some(said) = elicit::ask(peer.clone(), form).await else {
+                    // The client is gone or cannot ask after all.
+                    return Answer::Later;
+                };
+                match elicit::answer(question.kind, &said).checked(valid) {
+                    Answer::Unfit(reason) => complaint = Some(reason),
+                    answer => return answer,
+                }
             }
         })
     }

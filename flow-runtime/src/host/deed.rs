@@ -207,39 +207,31 @@ impl Host {
         message: &str,
         kind: Asked<'_>,
     ) -> Option<Happening> {
-        let mut complaint: Option<String> = None;
-        loop {
-            let question = Question {
-                run,
-                step: &action.node,
-                message,
-                kind,
-                complaint: complaint.as_deref(),
-            };
-            let answer = self.inner.options.people.ask(question).await;
-            let happening = match answer {
-                Answer::Later => return None,
-                Answer::Unfit(reason) => {
-                    complaint = Some(reason);
-                    continue;
-                }
-                Answer::Declined(reason) => {
-                    return Some(Happening::Declined {
-                        action: action.id,
-                        reason,
-                    });
-                }
-                Answer::Given(result) => Happening::Completed {
-                    action: action.id,
-                    result,
-                },
-            };
-            let checked =
-                Driver::open(self.clone(), run).map(|driver| driver.run.check(&happening));
-            match checked {
-                Ok(Err(Refusal::Invalid(reason))) => complaint = Some(reason),
-                _ => return Some(happening),
+        let question = Question {
+            run,
+            step: &action.node,
+            message,
+            kind,
+            complaint: None,
+        };
+        let completed = |result: &Value| Happening::Completed {
+            action: action.id,
+            result: result.clone(),
+        };
+        let valid = |result: &Value| {
+            let run = Driver::open(self.clone(), run);
+            match run.map(|driver| driver.run.check(&completed(result))) {
+                Ok(Err(Refusal::Invalid(reason))) => Err(reason),
+                _ => Ok(()),
             }
+        };
+        match self.inner.options.people.ask_until(question, &valid).await {
+            Answer::Later | Answer::Unfit(_) => None,
+            Answer::Declined(reason) => Some(Happening::Declined {
+                action: action.id,
+                reason,
+            }),
+            Answer::Given(result) => Some(completed(&result)),
         }
     }
 

@@ -381,13 +381,12 @@ impl Driver {
         if let Some(late) = &late {
             self.run.apply(late)?;
         }
+        // Before the end is recorded: after it nobody would look at the run again.
+        if let Some(data) = self.run.data() {
+            self.host.keep_definition(self.id, &data.start, &effects);
+        }
         match self.write(&event, late.as_ref(), &effects).await {
-            Ok(()) => {
-                if let Some(data) = self.run.data() {
-                    self.host.keep_definition(self.id, &data.start, &effects);
-                }
-                Ok(effects)
-            }
+            Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;

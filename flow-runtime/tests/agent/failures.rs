@@ -142,3 +142,69 @@ steps:
          name one with submit_step_result: `each.0/go`"
     );
 }
+
+/// Failure steps of tasks, of tasks in tasks, of a called workflow and of the run, some of them with
+/// ids of other steps.
+const EVERYWHERE: &str = "
+tools: {t: {}}
+tasks:
+  inner:
+    inputs: {m: {type: integer, required: true}}
+    steps: [{id: go, type: mcp_call, tool: t}]
+    on_error: {steps: [{id: go, type: mcp_call, tool: t}, {id: clean, type: mcp_call, tool: t}]}
+  outer:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: go, type: foreach, items: [1, 2], task: inner, AGENT sequential: true, on_child_error: {strategy: retry_failed, max_retries: 1}}
+    on_error: {steps: [{id: clean, type: mcp_call, tool: t}, {id: sub, type: call, workflow: child}]}
+steps:
+  - {id: each, type: foreach, items: [1], task: outer, AGENT output_to: out}
+on_error:
+  steps: [{id: each, type: mcp_call, tool: t}, {id: sub, type: call, workflow: child}]
+";
+const FAILS: &str = "
+name: child
+tools: {t: {}}
+steps: [{id: go, type: mcp_call, tool: t}]
+on_error: {steps: [{id: go, type: mcp_call, tool: t}]}
+";
+
+#[tokio::test]
+async fn every_step_that_is_handed_out_is_taken_under_its_name() {
+    for agent in ["", "agent: '@task',"] {
+        let mut server = Server::calling(vec![("child", FAILS)]);
+        let definition = EVERYWHERE.replace("AGENT", agent);
+        let run = server.start(&definition, json!({})).await;
+        let mut seen = Vec::new();
+        let mut open = vec![None];
+        while let Some(task) = open.pop() {
+            let mut turn = server.next(run, task.as_deref()).await;
+            while let Some(step) = turn.step.take() {
+                if step.kind == AgentStepType::ParallelTasks {
+                    let tasks = step.definition["tasks"].as_array().unwrap();
+                    open.push(task.clone());
+                    let ids = tasks.iter().map(|task| task["task_id"].as_str());
+                    open.extend(ids.map(|id| id.map(str::to_owned)));
+                    break;
+                }
+                assert!(!seen.contains(&step.id), "{} twice: {seen:?}", step.id);
+                let pending = server.agents.host().report(run).unwrap();
+                let pending = server.agents.host().pending(&pending).unwrap();
+                let names: Vec<&str> = pending.iter().map(|it| it.step.as_str()).collect();
+                assert!(
+                    names.contains(&step.id.as_str()),
+                    "{} in {names:?}",
+                    step.id
+                );
+                if seen.len() % 3 == 0 {
+                    server.restart();
+                }
+                turn = server.fail(run, &step.id, "no").await;
+                assert_eq!(turn.note, None);
+                seen.push(step.id);
+            }
+        }
+        assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
+        assert!(seen.len() >= 9, "{seen:?}");
+    }
+}
