@@ -154,6 +154,10 @@ impl Machine<'_> {
             ContractSide::Arguments => {
                 let mut message = format!("missing required environment variables: {names}");
                 match self.session() {
+                    Some(_) if self.data.start.own_session => message.push_str(
+                        "; the run has the environment of the command that started it: set them \
+                         there first:",
+                    ),
                     Some(session) => {
                         let session = super::machine::plain(&session);
                         message.push_str(&format!("; set them in the session `{session}` first:"));
