@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flow_model::tools;
 use flow_runtime::journal::Status;
 use flow_runtime::library::Place;
 
@@ -94,9 +95,9 @@ Examples:
 /// What `flow run` is asked.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Required inputs can be given in their order after the workflow; others with -p. A value is read by
-the type of its input: a text as it is, yes/no or true/false for a boolean, JSON for arrays and
-objects. The result goes to standard output, progress to standard error. A run that asks
+Required inputs can be given in their order after the workflow, those that -p names left out; others
+with -p. Both go before the values of --input-file. A value is read by the type of its input: a text
+as it is, yes/no or true/false for a boolean, JSON for arrays and objects. The result goes to standard output, progress to standard error. A run that asks
 something nobody here can answer waits: `flow answer` goes on with it.
 
 Examples:
@@ -562,7 +563,7 @@ pub(crate) struct ListArguments {
     pub(crate) source: Option<ListSource>,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     /// For people
     #[default]
@@ -571,6 +572,16 @@ pub(crate) enum ListFormat {
     Json,
     /// The same as YAML
     Yaml,
+}
+
+impl From<tools::ListFormat> for ListFormat {
+    fn from(format: tools::ListFormat) -> Self {
+        match format {
+            tools::ListFormat::Json => ListFormat::Json,
+            tools::ListFormat::Yaml => ListFormat::Yaml,
+            tools::ListFormat::Table => ListFormat::Table,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -10,6 +10,7 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::tools;
 use flow_model::{Compiled, compile};
+use flow_runtime::briefs::{Briefs, Kind};
 use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
     Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
@@ -135,6 +136,7 @@ pub(crate) fn options(
     options.tools = Arc::new(Toolbox::new(tools));
     options.terminals = Some(terminals.clone());
     options.workflows = Arc::new(Known { library });
+    options.agents = Some(Briefs::around(Kind::Agent, &options.directory));
     Ok(options)
 }
 
@@ -143,6 +145,7 @@ pub(crate) struct Engine {
     pub(crate) host: Host,
     servers: Arc<McpServers>,
     terminals: Option<Terminals>,
+    workflows: Arc<dyn Workflows>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -206,6 +209,7 @@ impl Engine {
         };
         Ok(Engine {
             terminals: options.terminals.clone(),
+            workflows: Arc::clone(&options.workflows),
             host: Host::new(options),
             servers,
             runtime,
@@ -320,6 +324,16 @@ impl Engine {
                 error
             }
         })
+    }
+
+    /// The workflow that a step calls by this name, if there is one.
+    pub(crate) fn workflow(&self, name: &str, beside: Option<&Path>) -> Option<Graph> {
+        self.workflows.find_beside(name, beside).ok()
+    }
+
+    /// The workflow of a run.
+    pub(crate) fn graph(&self, run: RunId) -> Result<Graph> {
+        Ok(self.host.program_of(run)?.graph().clone())
     }
 
     /// The run that a person means: an id, its beginning, or `latest`.

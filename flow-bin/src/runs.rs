@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
-use flow_runtime::host::Visit;
-use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
+use flow_runtime::host::{Host, Visit};
+use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
 use flow_runtime::run::{Effect, Ending, time};
 use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
@@ -34,12 +34,21 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
             for status in asked {
                 listing = listing.status(*status);
             }
-            if asked.contains(&Status::Waiting) && !asked.contains(&Status::Running) {
-                listing = listing.status(Status::Running);
+            // What is listed under one of these may stand otherwise, all told.
+            for (wanted, listed) in [
+                (Status::Waiting, Status::Running),
+                (Status::Sleeping, Status::Running),
+                (Status::Sleeping, Status::Waiting),
+            ] {
+                if asked.contains(&wanted) {
+                    listing = listing.status(listed);
+                }
             }
             let journal = engine.host.journal();
             let mut runs = journal.list(&listing, arguments.limit)?.runs;
-            runs.iter_mut().for_each(|run| alive(journal, run));
+            for run in &mut runs {
+                stands(&engine.host, run)?;
+            }
             runs.retain(|run| asked.is_empty() || asked.contains(&run.status));
             runs
         }
@@ -94,18 +103,38 @@ fn tell_outside(output: &mut Output) -> Result<()> {
     Ok(())
 }
 
+/// How a run stands, with those it has called and with nobody to drive it.
+fn stands(host: &Host, run: &mut RunRecord) -> Result<()> {
+    let mut holds = run.id;
+    if let Status::Running | Status::Waiting = run.status {
+        let called = host.called(run.id)?;
+        let open = called.iter().find(|called| !called.status.is_final());
+        // Whoever waits for one that sleeps does nothing else.
+        if let Some(open) = open
+            && let Some(until) = host.sleeps_until(&host.report(run.id)?)?
+        {
+            run.status = Status::Sleeping;
+            run.wake_at = Some(until);
+            run.pending = None;
+            holds = open.id;
+        }
+    }
+    if !host.journal().is_held(holds) {
+        alone(run);
+    }
+    Ok(())
+}
+
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
-fn alive(journal: &Journal, run: &mut RunRecord) {
+fn alone(run: &mut RunRecord) {
     let (status, reason) = match run.status {
         Status::Running => (Status::Waiting, "interrupted"),
         Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
         Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return,
     };
-    if !journal.is_held(run.id) {
-        run.status = status;
-        run.pending = Some(format!("{reason}; `flow resume` goes on"));
-    }
+    run.status = status;
+    run.pending = Some(format!("{reason}; `flow resume` goes on"));
 }
 
 fn look(status: Status) -> Look {
@@ -156,7 +185,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let (engine, run) = find(&arguments.run)?;
     let journal = engine.host.journal();
     let mut known = journal.run(run)?;
-    alive(journal, &mut known);
+    stands(&engine.host, &mut known)?;
     let report = engine.host.report(run)?;
     let pending = engine.host.pending(&report)?;
     let steps = engine.host.visits(run)?;

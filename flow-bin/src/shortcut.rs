@@ -109,9 +109,13 @@ fn of_brief(words: &[OsString], library: &Library, output: &mut Output) -> Resul
         let Some(name) = names.find(|name| briefs.get(name).is_some()) else {
             continue;
         };
-        let meant = ["flow", kind.word(), name].map(OsString::from);
-        let cli = Cli::try_parse_from(meant.iter().chain(&words[1..]))
-            .unwrap_or_else(|error| error.exit());
+        let rest = &words[1..];
+        if rest.iter().any(|word| word == "--help" || word == "-h") {
+            return brief::help(&briefs, &asked, name, output);
+        }
+        let meant = ["flow", kind.word(), &brief::called(name)].map(OsString::from);
+        let cli =
+            Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
         if let Command::Agent(arguments) | Command::Prompt(arguments) = &cli.command {
             return brief::run(kind, arguments, output);
         }

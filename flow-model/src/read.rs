@@ -452,7 +452,7 @@ impl Reader<'_> {
                 Some("ignore") => OnComputeError::Ignore,
                 _ => OnComputeError::Propagate,
             },
-            fallback: fields.get("fallback"),
+            fallback: fields.own("fallback"),
             validate: fields.get("validate"),
             once: fields.flag("static").unwrap_or(false),
             dialect: self.dialect,
@@ -943,10 +943,11 @@ fn path(tree: &Tree) -> Option<Path<'_>> {
 
 fn operation(fields: &Fields<'_>) -> Operation {
     match fields.text("operation").as_deref() {
+        None | Some("set") => Operation::Set,
         Some("append") => Operation::Append,
-        Some("increment") => Operation::Increment,
         Some("merge") => Operation::Merge,
-        _ => Operation::Set,
+        // A word that is none is a finding of its own; of its value nothing more is asked.
+        Some(_) => Operation::Increment,
     }
 }
 

@@ -145,6 +145,12 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert flow.input_schema["required"] == ["flow_name"]
         listed = await call(client, "flow", {"flow_name": "list"})
         assert "hello" in [workflow["name"] for workflow in listed["workflows"]]
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert set(review["parameters"][0]) == {"name", "type", "required", "default", "description"}, review
+        listed = await call(client, "flow", {"flow_name": "list", "verbose": True})
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert review["parameters"][0]["validation"]["pattern"].startswith("^"), review
+        expect(review["parameters"][0], secret=False)
         table = await call(client, "flow", {"flow_name": "list", "format": "table"})
         assert "DESCRIPTION" in table["listing"], table
         yaml = await call(client, "flow", {"flow_name": "list", "format": "yaml", "verbose": True})
@@ -154,6 +160,9 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert "workflow_id" not in plan
         ran = await call(client, "flow", {"flow_name": "hello", "parameters": {"who": "Ann"}})
         expect(ran, success=True, status="completed", output={"said": "hello Ann"}, final_state="completed", error=None)
+        assert "execution_log" not in ran
+        ran = await call(client, "flow", {"flow_name": "hello", "verbose": True})
+        assert ran["execution_log"][0]["state"] == "greet", ran
         reason = await refused(client, "flow", {"flow_name": "hello", "parameters": {"whom": "Ann"}})
         assert "`whom`" in reason and "`who`" in reason, reason
         reason = await refused(client, "flow", {"flow_name": "list", "format": "tabel"})
@@ -612,12 +621,60 @@ async def progress_is_told_in_order_with_details(place):
         told.clear()
         ran = await call(client, "run_workflow", {"workflow_name": "fails"}, progress_callback=progress)
         expect(ran, success=False)
-        assert told[-1][2] == "Workflow failed: fails", told
+        assert [message for _, _, message in told] == [
+            "Starting workflow: fails",
+            "Entering state: bad",
+            "Failed state: bad",
+            "Workflow failed: fails",
+        ], told
         told.clear()
         await call(client, "flow", {"flow_name": "two_states", "quiet": True}, progress_callback=progress)
         assert told == []
 
     await place.every_way(case)
+
+
+async def every_state_is_told_however_fast_they_pass(place):
+    count = 3000
+    place.workflow("fast", f"""\
+limits: {{max_steps: 10000}}
+state: {{n: 0}}
+steps:
+  - id: again
+    type: while
+    if: "{{{{ state.n < {count} }}}}"
+    max_iterations: {count}
+    steps:
+      - {{id: one, type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+""")
+    told = []
+
+    async def heard(message):
+        if getattr(message, "method", None) == "notifications/progress":
+            told.append(message.params)
+
+    async def case(client):
+        async def progress(*_):
+            pass
+
+        told.clear()
+        ran = await call(client, "flow", {"flow_name": "fast"}, progress_callback=progress)
+        expect(ran, success=True)
+        # What came before this answer has been told.
+        await call(client, "list_workflows")
+        messages = [one.message for one in told]
+        pair = ["Entering state: one", "Completed state: one"]
+        assert messages == [
+            "Starting workflow: fast",
+            "Entering state: again",
+            *(count * pair),
+            "Completed state: again",
+            "Completed workflow: fast",
+        ], (len(messages), messages[:5], messages[-5:])
+        numbers = [one.progress for one in told]
+        assert numbers == sorted(set(numbers))
+
+    await place.every_way(case, message_handler=heard)
 
 
 async def details_of_progress_are_in_its_meta(place):
@@ -788,6 +845,14 @@ Review {{ branch }} to depth {{ depth + 1 }}.
 
         asked = await call(client, "prompt", {"prompt_name": "review", "parameters": {"branch": "b"}})
         expect(asked, success=True, text="Review b to depth 2.\n", description="Reviews a branch")
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        for tool, names in (("agent", {"list", "critic"}), ("prompt", {"list", "broken", "review"})):
+            properties = tools[tool].input_schema["properties"]
+            assert names <= set(properties[f"{tool}_name"]["enum"]), properties
+            table = await call(client, tool, {f"{tool}_name": "list", "format": "table"})
+            assert "DESCRIPTION" in table["listing"], table
+            yaml = await call(client, tool, {f"{tool}_name": "list", "format": "yaml", "verbose": True})
+            assert f"{tool}s:" in yaml["listing"], yaml
         listed = await call(client, "prompt", {"prompt_name": "list", "verbose": True})
         assert [it["name"] for it in listed["prompts"]] == ["broken", "review"], listed
         assert listed["prompts"][0]["error"]

@@ -75,22 +75,24 @@ pub(crate) fn gather(
         }
         texts.push((name.to_owned(), text));
     }
-    let is_given = |name: &str| {
-        given.iter().any(|(known, _)| known == name) || texts.iter().any(|(known, _)| known == name)
-    };
-    let open: Vec<&Field> = fields(graph)
-        .iter()
-        .filter(|field| field.required && !is_given(&field.name))
-        .collect();
+    // What a file gives keeps its place: a value in order comes before the file's.
+    let named = |field: &&Field| texts.iter().any(|(known, _)| *known == field.name);
+    let required = fields(graph).iter().filter(|field| field.required);
+    let (taken, open): (Vec<&Field>, Vec<&Field>) = required.partition(named);
     if arguments.inputs.len() > open.len() {
         let extra = &arguments.inputs[open.len()];
+        let taken: Vec<String> = taken.iter().map(|it| format!("`{}`", it.name)).collect();
         let usage = Usage::new(format!(
-            "`{extra}` is one value too many: `{}` has {} for values in order",
+            "`{extra}` is one value too many: `{}` has {} for values in order{}",
             graph.name,
             match open.len() {
                 0 => "no required input left".to_owned(),
                 1 => "one required input left".to_owned(),
                 count => format!("{count} required inputs left"),
+            },
+            match taken.is_empty() {
+                true => String::new(),
+                false => format!("; {} has one by name", taken.join(", ")),
             }
         ));
         return Err(usage

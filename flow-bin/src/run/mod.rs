@@ -5,6 +5,7 @@ mod hidden;
 mod inputs;
 mod person;
 pub(crate) mod plan;
+pub(crate) mod prepared;
 mod result;
 mod screen;
 
@@ -50,7 +51,11 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, None, &arguments.driving, output)?;
+    let (mut engine, screen, answered) = engine(library, None, &arguments.driving, output)?;
+    let find = |name: &str| engine.workflow(name, beside.as_deref());
+    for warning in prepared::warnings(&answered, &graph, find) {
+        output.warning(&warning);
+    }
     let is_contract = !graph.arguments.is_empty() || !graph.return_values.is_empty();
     let shell = arguments.session.as_deref();
     let session = match shell.or(is_contract.then_some("bash")) {
@@ -95,13 +100,14 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
     compiled.into_graph()
 }
 
-/// An engine whose progress and questions are shown as asked for.
+/// An engine whose progress and questions are shown as asked for, and the steps for which answers
+/// are prepared.
 pub(crate) fn engine(
     library: Library,
     asked: Option<&str>,
     driving: &Driving,
     output: &Output,
-) -> Result<(Engine, Arc<Screen>)> {
+) -> Result<(Engine, Arc<Screen>, Vec<String>)> {
     let prepared = match &driving.answers {
         None => None,
         Some(path) => {
@@ -110,6 +116,8 @@ pub(crate) fn engine(
             Some(answers.map_err(wrong)?)
         }
     };
+    let answered = prepared.iter().flat_map(Answers::steps);
+    let answered = answered.map(str::to_owned).collect();
     let moves =
         io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
     let told = match driving.format {
@@ -134,5 +142,5 @@ pub(crate) fn engine(
         }),
     };
     let engine = Engine::new(library, asked, Arc::new(person), watch)?;
-    Ok((engine, screen))
+    Ok((engine, screen, answered))
 }

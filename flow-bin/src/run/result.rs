@@ -100,6 +100,9 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         "step": action.node,
         "type": kind(&action.what),
     });
+    if let Some(told) = &awaited.agent_instructions {
+        pending["agent_instructions"] = json!(told);
+    }
     match &action.what {
         Deed::Prompt {
             message,

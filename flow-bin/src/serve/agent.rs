@@ -8,17 +8,16 @@ use std::time::Duration;
 
 use flow_model::graph::{Graph, Operation};
 use flow_model::tools::{
-    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
-    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
-    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
-    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
-    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
-    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest, Toolset,
-    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+    CheckpointWorkflowRequest, CheckpointWorkflowResponse, CompleteStatus, CompleteWorkflowRequest,
+    CompleteWorkflowResponse, GetNextStepRequest, GetWorkflowStateRequest,
+    GetWorkflowStateResponse, GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus,
+    NextStepResponse, OpenTask, ResumeWorkflowRequest, ResumeWorkflowResponse,
+    StartWorkflowRequest, StartWorkflowResponse, StateOperation, StateUpdate, StepStatus,
+    SubmitResultRequest, SubmitStepResultRequest, Toolset, UpdateWorkflowStateRequest,
+    UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
 use flow_runtime::host::agent::{
-    AgentError, Conclusion, Outcome, Patience, Step, StepKind, Submission, Task, TaskPage, Turn,
-    TurnStatus,
+    AgentError, Conclusion, Outcome, Patience, Submission, Task, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::host::{self, StartOptions};
 use flow_runtime::journal::RunId;
@@ -266,7 +265,9 @@ async fn update_workflow_state(
     if request.updates.is_empty() {
         return Err(Refused::new("`updates` must have at least one change"));
     }
-    let updates = request.updates.into_iter().map(update).collect();
+    let updates = request.updates.into_iter().enumerate();
+    let updates: Result<Vec<Update>, Refused> = updates.map(|(at, it)| update(at, it)).collect();
+    let updates = updates?;
     let changed = server.agents.update(run, updates).await;
     let changed = changed.map_err(|error| Refused(format!("`updates`: {error}")))?;
     Ok(UpdateWorkflowStateResponse {
@@ -277,21 +278,28 @@ async fn update_workflow_state(
     })
 }
 
-fn update(update: StateUpdate) -> Update {
-    let value = match (update.operation, &update.value) {
-        (StateOperation::Increment, Value::Null) => Given::Int(1),
-        (_, value) => Given::from(value),
+fn update(at: usize, update: StateUpdate) -> Result<Update, Refused> {
+    let operation = match update.operation {
+        StateOperation::Set => Operation::Set,
+        StateOperation::Append => Operation::Append,
+        StateOperation::Increment => Operation::Increment,
+        StateOperation::Merge => Operation::Merge,
     };
-    Update {
+    let value = match (update.value, operation) {
+        (Some(value), _) => Given::from(&value),
+        (None, Operation::Increment) => Given::Int(1),
+        (None, Operation::Set | Operation::Append | Operation::Merge) => {
+            return Err(Refused(format!(
+                "`updates[{at}].value` is missing: say what is written to `{}`; `null` is a value",
+                update.path
+            )));
+        }
+    };
+    Ok(Update {
         path: update.path,
-        operation: match update.operation {
-            StateOperation::Set => Operation::Set,
-            StateOperation::Append => Operation::Append,
-            StateOperation::Increment => Operation::Increment,
-            StateOperation::Merge => Operation::Merge,
-        },
+        operation,
         value,
-    }
+    })
 }
 
 async fn checkpoint_workflow(
@@ -402,33 +410,13 @@ fn answer(turn: Turn) -> NextStepResponse {
             TurnStatus::Failed => LoopStatus::Failed,
             TurnStatus::Cancelled => LoopStatus::Cancelled,
         },
-        step: turn.step.map(step),
+        step: turn.step,
         open_tasks: turn.open_tasks.into_iter().map(open_task).collect(),
         open_task_count: turn.open_count as u64,
         wake_at: turn.wakes.map(time::iso),
         output: turn.output.to_json(),
         error: turn.error.map(|error| error.message),
         note: turn.note,
-    }
-}
-
-fn step(step: Step) -> AgentStep {
-    AgentStep {
-        id: step.id,
-        kind: match step.kind {
-            StepKind::Shell => AgentStepType::Shell,
-            StepKind::AgentShellCommand => AgentStepType::AgentShellCommand,
-            StepKind::McpCall => AgentStepType::McpCall,
-            StepKind::ParallelTasks => AgentStepType::ParallelTasks,
-            StepKind::UserMessage => AgentStepType::UserMessage,
-            StepKind::UserInput => AgentStepType::UserInput,
-            StepKind::Delegate => AgentStepType::Delegate,
-            StepKind::Judge => AgentStepType::Judge,
-        },
-        instructions: step.instructions,
-        definition: step.definition,
-        variable_replacements: step.variable_replacements,
-        original_expression: step.original_expression,
     }
 }
 

@@ -8,10 +8,9 @@ use flow_runtime::host::{Answer, Boxed, People, Question, Watch};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Effect;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::mpsc;
 
 use super::elicit;
-use super::progress::{News, Teller};
+use super::progress::{News, Outbox, Teller};
 use super::tool::Call;
 
 /// Everybody who listens to a run of this process.
@@ -29,7 +28,7 @@ struct Listeners {
 
 struct Listener {
     number: u64,
-    news: Option<mpsc::UnboundedSender<News>>,
+    outbox: Option<Outbox>,
     /// Who can be asked while the call is open; what was asked then may be answered later.
     asks: Option<Peer<RoleServer>>,
 }
@@ -71,7 +70,7 @@ impl Audience {
         let number = listeners.last;
         listeners.by_run.entry(run).or_default().push(Listener {
             number,
-            news: teller.as_ref().map(Teller::news),
+            outbox: teller.as_ref().map(Teller::outbox),
             asks: asks.then(|| call.context.peer.clone()),
         });
         Listening {
@@ -125,15 +124,14 @@ impl Drop for Listening {
 }
 
 impl Watch for Audience {
-    fn effect(&self, run: RunId, graph: &Graph, effect: &Effect) {
+    fn effect(&self, run: RunId, _graph: &Graph, effect: &Effect) {
         let listeners = self.listeners();
         let Some(list) = listeners.by_run.get(&run) else {
             return;
         };
-        for news in list.iter().filter_map(|listener| listener.news.as_ref()) {
-            if let Some(told) = News::of(run, graph, effect) {
-                // Whoever tells it may have stopped with its client.
-                let _ = news.send(told);
+        for outbox in list.iter().filter_map(|listener| listener.outbox.as_ref()) {
+            if let Some(news) = News::of(effect) {
+                outbox.put(news);
             }
         }
     }

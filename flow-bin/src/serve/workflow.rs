@@ -156,7 +156,7 @@ async fn run_workflow(
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
     response.return_values = texts(report.return_values.as_ref());
-    response.session_id = report.session.or(response.session_id);
+    response.session_id = report.last_session.or(response.session_id);
     response.final_variables = object(&report.variables);
     response.output = report.output.to_json();
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
@@ -191,7 +191,7 @@ async fn flow(
     };
     if request.flow_name == LIST {
         response.success = true;
-        response.workflows = Some(all_listings(&server)?);
+        response.workflows = Some(all_listings(&server, request.verbose)?);
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
@@ -254,11 +254,10 @@ async fn flow(
 
 /// The list of workflows in a format other than JSON.
 fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String> {
-    let format = match format {
-        ListFormat::Json => return None,
-        ListFormat::Yaml => cli::ListFormat::Yaml,
-        ListFormat::Table => cli::ListFormat::Table,
-    };
+    let format = cli::ListFormat::from(format);
+    if format == cli::ListFormat::Json {
+        return None;
+    }
     let catalogue = &server.shelves.reading().catalogue;
     Some(list::text(catalogue, format, verbose, Paint::none(), None))
 }
@@ -311,15 +310,13 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
     };
     let teller = match wanted.quiet {
         true => None,
-        false => Teller::new(call, &wanted.graph),
+        false => Teller::new(call, &wanted.graph, run),
     };
     if let Some(teller) = &teller
         && call.state.is_none()
     {
         let parameters = plan::shown_inputs(&wanted.graph, &wanted.inputs);
-        let _ = teller
-            .news()
-            .send(News::started(&wanted.graph, parameters, run));
+        teller.outbox().put(News::Started { parameters });
     }
     let listening = server.audience.listen(run, call, teller, wanted.asks);
     let followed = server.follow(run, wanted.wait, call).await;

@@ -11,7 +11,7 @@ use super::values::{ArgumentFault, arguments, is_literal};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Field, Step, all_steps};
 use crate::expression::Dialect;
-use crate::graph::{Form, PromptKind, Tier, Type};
+use crate::graph::{Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
 use crate::source::{FileId, Span, Spanned, Tree, Value};
 use crate::{read, source, tools};
@@ -293,6 +293,28 @@ impl<'d> Checker<'d> {
                 Diagnostic::new(Code::NoResult, write.path.span)
                     .message(format!("`{}` has no result to store", step.id.value))
                     .help("drop `output_to`; the steps inside have results of their own"),
+            );
+        }
+        if let Act::SetState = step.act {
+            self.values_given(step);
+        }
+    }
+
+    /// A step that does nothing but write has no result that could stand for a value.
+    fn values_given(&mut self, step: &Step<'d>) {
+        for write in step.writes.iter().filter(|write| write.value.is_none()) {
+            let word = match write.operation {
+                Operation::Set => "set",
+                Operation::Append => "append",
+                Operation::Merge => "merge",
+                // By one.
+                Operation::Increment => continue,
+            };
+            self.report(
+                Diagnostic::new(Code::MissingKey, write.path.span)
+                    .message(format!("`{}` has no `value` to {word}", write.path.text))
+                    .label("nothing is written here")
+                    .help("give `value:`; `null` is one"),
             );
         }
     }

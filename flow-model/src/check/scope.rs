@@ -15,6 +15,8 @@ pub(crate) struct Space<'d> {
     pub(crate) fields: BTreeMap<&'d str, BTreeSet<Place>>,
     /// Fields that do not only come from writes.
     declared: BTreeSet<&'d str>,
+    /// Fields that something writes, whole or in part.
+    pub(crate) written: BTreeSet<&'d str>,
     /// A write whose field is only known at run time makes every field possible.
     pub(crate) open: bool,
 }
@@ -86,7 +88,9 @@ impl<'d> Space<'d> {
     }
 
     fn declare_path(&mut self, path: &'d str, dialect: Dialect) {
-        match static_field(path, dialect) {
+        let field = static_field(path, dialect);
+        self.written.extend(field.map(|(_, field)| field));
+        match field {
             Some((Tier::Raw, field)) => self.declare(field, Place::Raw),
             // `state.x` writes the `x` that the workflow declares, wherever it is.
             Some((Tier::State, field)) if self.declared.contains(field) => {}

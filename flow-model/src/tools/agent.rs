@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{LogEntry, Tool, Toolset, tool};
@@ -352,8 +352,13 @@ pub struct StateUpdate {
     #[serde(default)]
     pub operation: StateOperation,
     /// What; absent to increment by one.
-    #[serde(default)]
-    pub value: Value,
+    #[serde(default, deserialize_with = "given")]
+    pub value: Option<Value>,
+}
+
+/// A value that is there, `null` too.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 /// Changes the state of a run.

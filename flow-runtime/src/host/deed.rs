@@ -243,14 +243,6 @@ impl Host {
         }
     }
 
-    /// What the definition of a run says to an agent of its own.
-    fn instructions_of(&self, run: RunId, agent: &str) -> Option<String> {
-        let program = self.program_of(run).ok()?;
-        let mut agents = program.graph().agents.iter();
-        let found = agents.find(|known| known.name == agent)?;
-        Some(found.instructions.to_string())
-    }
-
     async fn delegate(
         &self,
         run: RunId,
@@ -259,14 +251,19 @@ impl Host {
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
-        let command = self.inner.options.agent.as_ref()?;
+        let agent_command = self.inner.options.agent.as_ref()?;
         let meant = agent.map(|agent| agent.trim_start_matches('@'));
-        let own = meant.and_then(|agent| self.instructions_of(run, agent));
+        let program = self.program_of(run).ok();
+        let own = meant.zip(program.as_ref());
+        let own = own.and_then(|(agent, program)| self.instructions_of(program.graph(), agent));
         let told = match own {
             Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
             None => instructions.to_owned(),
         };
-        let command = format!("printf '%s' {} | {command}", expression::quoted(&told));
+        let command = format!(
+            "printf '%s' {} | {agent_command}",
+            expression::quoted(&told)
+        );
         let env: Vec<(String, String)> = meant
             .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
             .into_iter()
@@ -296,17 +293,14 @@ impl Host {
                         .get("stdout")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
+                    let mut answered = vec![("response", Value::text(response.trim_end()))];
+                    // Who was asked by name is named by the run.
+                    if agent.is_none() {
+                        answered.push(("agent_used", Value::text(agent_command)));
+                    }
                     Happening::Completed {
                         action: action.id,
-                        result: Value::map([
-                            ("response", Value::text(response.trim_end())),
-                            (
-                                "agent_used",
-                                Value::text(
-                                    self.inner.options.agent.as_deref().unwrap_or_default(),
-                                ),
-                            ),
-                        ]),
+                        result: Value::map(answered),
                     }
                 }
                 _ => {
@@ -314,7 +308,15 @@ impl Host {
                         .get("stderr")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
-                    let message = format!("the agent command failed: {}", stderr.trim());
+                    let ended = match result.get("exit_code") {
+                        Some(Value::Int(code)) => format!("ended with exit code {code}"),
+                        _ => "was stopped".to_owned(),
+                    };
+                    let mut message = format!("the agent command `{agent_command}` {ended}");
+                    if !stderr.trim().is_empty() {
+                        message.push_str(": ");
+                        message.push_str(stderr.trim());
+                    }
                     failed(Failure::new(FailureKind::Action, message))
                 }
             },
@@ -399,11 +401,11 @@ impl Host {
             }
             Some(_) | None => None,
         };
+        let session = report.session.as_deref().map_or(Value::Null, Value::text);
         let result = if *response {
-            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
-                ("session_id", session.map_or(Value::Null, Value::text)),
+                ("session_id", session),
                 (
                     "workflow_saved",
                     Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
@@ -444,7 +446,11 @@ impl Host {
                 ("error", error.as_deref().map_or(Value::Null, Value::text)),
             ])
         } else {
-            Value::map([("outputs", report.output), ("computed", report.state)])
+            Value::map([
+                ("outputs", report.output),
+                ("computed", report.state),
+                ("session_id", session),
+            ])
         };
         if success {
             Some(Happening::Completed {
@@ -470,7 +476,12 @@ impl Host {
 
 /// The run that a call begins. It follows from the call's key.
 pub(super) fn called(run: RunId, call: &Action) -> RunId {
-    let digest = Hash::of(call.key.as_bytes());
+    called_by(run, &call.key)
+}
+
+/// The run that the call of a key begins.
+pub(super) fn called_by(run: RunId, key: &str) -> RunId {
+    let digest = Hash::of(key.as_bytes());
     let mut seed = [0; 16];
     seed.copy_from_slice(&digest.0[..16]);
     RunId::new(run.at_millis(), u128::from_le_bytes(seed))

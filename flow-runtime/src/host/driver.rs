@@ -17,7 +17,7 @@ use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Data, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place,
-    Program, Run, Status,
+    Program, Run, Status, frame,
 };
 use crate::secret;
 use crate::value::Value;
@@ -166,7 +166,12 @@ impl Driver {
     pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
-            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
+            // What is to be done is begun otherwise.
+            let is_news = matches!(
+                effect,
+                Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_)
+            );
+            if is_fresh && is_news {
                 self.act(effect);
             }
         }
@@ -701,6 +706,7 @@ impl Driver {
                 last_node: None,
                 states_executed: 0,
                 session: None,
+                last_session: None,
                 recursion_depth: 0,
                 return_values: None,
                 output: Value::Null,
@@ -718,6 +724,7 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                agent_instructions: self.host.instructions_for(graph, &action.what),
                 action,
             }),
             _ => None,
@@ -733,8 +740,8 @@ impl Driver {
             (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let session = data.session(frame::ROOT);
         let latest = data.variables.get("session_id").and_then(Value::as_str);
-        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -748,6 +755,7 @@ impl Driver {
             last_node: data.last_node.clone(),
             states_executed: data.steps,
             session: session.map(str::to_owned),
+            last_session: session.or(latest).map(str::to_owned),
             recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),

@@ -18,6 +18,7 @@ use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
@@ -72,8 +73,11 @@ pub struct Report {
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
-    /// The terminal session it was given, or else used last.
+    /// The terminal session that it works in, or would go on in: the one it has opened last, else
+    /// the one it was given; none that it has closed.
     pub session: Option<String>,
+    /// The same, or else the session it used last.
+    pub last_session: Option<String>,
     /// How many levels of calls lay below it.
     pub recursion_depth: u32,
     /// The environment variables that it was to set and that are set, by name; `None` when they
@@ -135,6 +139,8 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// Where the instructions of agents are that a definition names and does not describe.
+    pub agents: Option<Briefs>,
     /// Whether an agent that is not here may call what `tools` has not: such a step waits for it
     /// instead of failing.
     pub agent_has_tools: bool,
@@ -161,6 +167,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            agents: None,
             agent_has_tools: false,
             expression_time: Duration::from_secs(5),
             evaluator,
@@ -378,6 +385,10 @@ impl Host {
         {
             terminals.expect(session).map_err(Error::NoSession)?;
         }
+        let session = options
+            .session
+            .clone()
+            .or_else(|| self.usual_session(graph, id, &options));
         let (given, variables) =
             input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
@@ -386,7 +397,7 @@ impl Host {
             inputs,
             variables,
             env: Value::Null,
-            session: options.session,
+            session,
             own_session: options.own_session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,

@@ -6,6 +6,7 @@ mod called;
 mod deed;
 mod driver;
 mod execution_log;
+mod instructions;
 mod keep;
 mod local;
 pub mod mcp;

@@ -51,7 +51,7 @@ impl Machine<'_> {
                     Ok(next) => next,
                     Err(failure) => self.failed(id, step.node, failure, Value::Null),
                 };
-                self.move_on(id, step.node, next);
+                self.move_on(id, next);
             }
             Waits::Pause { action, .. } => {
                 let mut again = *action;

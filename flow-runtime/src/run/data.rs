@@ -11,7 +11,7 @@ use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
-use super::past::PastTasks;
+use super::past::{PastCall, PastTasks};
 use super::state::Store;
 use crate::value::Value;
 
@@ -85,6 +85,15 @@ pub struct Data {
     /// How the tasks of fan-outs that are over ended, by the number of the fan-out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub past_tasks: BTreeMap<ActionId, PastTasks>,
+    /// The last calls, by number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub past_calls: BTreeMap<ActionId, PastCall>,
+    /// Whether the run has closed the terminal session it was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_session_closed: bool,
+    /// The session in which the run called last would have gone on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_session: Option<String>,
 }
 
 impl Data {
@@ -173,6 +182,9 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         resting: false,
         checkpoint: None,
         past_tasks: BTreeMap::new(),
+        past_calls: BTreeMap::new(),
+        given_session_closed: false,
+        left_session: None,
         start: start.clone(),
     }
 }

@@ -6,6 +6,7 @@ use flow_model::tools::ContractSide;
 use super::data::Checkpoint;
 use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
@@ -23,8 +24,8 @@ impl<'r> Machine<'r> {
             BodyRef::Main => self.complete_run(value),
             BodyRef::Task(_) => {
                 let parent = frame.parent;
-                self.data.frames.remove(&id);
-                self.child_ended(parent, Ok(value.unwrap_or_default()));
+                self.remove_frame(id);
+                self.child_ended(parent, Ended::Done(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
                 let failure = frame.error.clone();
@@ -32,7 +33,7 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Cleanup(task) => {
                 let (parent, failure) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
+                self.remove_frame(id);
                 let failure =
                     failure.unwrap_or_else(|| Failure::new(FailureKind::Child, "the task failed"));
                 let returns = self
@@ -42,9 +43,9 @@ impl<'r> Machine<'r> {
                     .and_then(|task| task.on_error.as_ref())
                     .is_some_and(|on_error| on_error.returns);
                 let ended = if returns {
-                    Ok(Value::map([("error", failure.to_value())]))
+                    Ended::Returned(failure)
                 } else {
-                    Err(failure)
+                    Ended::Failed(failure)
                 };
                 self.child_ended(parent, ended);
             }
@@ -118,8 +119,8 @@ impl<'r> Machine<'r> {
             BodyRef::Task(task) => self.fail_task(id, task, failure),
             BodyRef::Cleanup(_) => {
                 let (parent, first) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
-                self.child_ended(parent, Err(first.unwrap_or(failure)));
+                self.remove_frame(id);
+                self.child_ended(parent, Ended::Failed(first.unwrap_or(failure)));
             }
         }
         Next::Over
@@ -136,8 +137,8 @@ impl<'r> Machine<'r> {
         };
         let Some(handler) = handler else {
             let parent = frame.parent;
-            self.data.frames.remove(&id);
-            self.child_ended(parent, Err(failure));
+            self.remove_frame(id);
+            self.child_ended(parent, Ended::Failed(failure));
             return;
         };
         frame.body = BodyRef::Cleanup(task);

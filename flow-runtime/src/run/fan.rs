@@ -9,6 +9,7 @@ use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::name::Names;
 use super::origin::reads_item;
 use super::state::{Change, Store};
 use crate::value::Value;
@@ -20,6 +21,22 @@ const SHOWN_TASKS: usize = 4;
 /// Bytes at each end of a message that stay when it is shortened.
 const MESSAGE_HEAD: usize = 300;
 const MESSAGE_TAIL: usize = 1_500;
+
+/// How a child of a fan-out ended.
+pub(super) enum Ended {
+    /// It gave this.
+    Done(Value),
+    /// It failed.
+    Failed(Failure),
+    /// It failed, and its task wants the error as its result.
+    Returned(Failure),
+}
+
+impl From<Result<Value, Failure>> for Ended {
+    fn from(ended: Result<Value, Failure>) -> Self {
+        ended.map_or_else(Ended::Failed, Ended::Done)
+    }
+}
 
 impl<'r> Machine<'r> {
     /// Starts the children of a fan-out.
@@ -37,6 +54,12 @@ impl<'r> Machine<'r> {
         }
         self.may_nest(id, node, fan)?;
         let prompt = self.sub_agents_prompt(id, node, fan, &items)?;
+        let tasks = self.number_tasks(id, node);
+        let names = Names {
+            graph: self.graph,
+            data: self.data,
+        };
+        let name = tasks.map(|tasks| names.of(id, node, tasks));
         let children = Children {
             items,
             waiting: (0..count).collect(),
@@ -47,7 +70,8 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
-            tasks: self.number_tasks(id, node),
+            tasks,
+            name: name.unwrap_or_default(),
             prompt,
         };
         self.wait(id, index, Waits::Children(Box::new(children)));
@@ -146,7 +170,7 @@ impl<'r> Machine<'r> {
     /// Starts an item; one that cannot be started has failed.
     fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
         if let Err(failure) = self.start_child(id, node, fan, item) {
-            self.note_end(id, node, fan, item, Err(failure));
+            self.note_end(id, node, fan, item, Ended::Failed(failure));
         }
     }
 
@@ -220,7 +244,7 @@ impl<'r> Machine<'r> {
         self.data.waiting.remove(&tasks);
         let next = self.failed(id, index, failure, Value::Null);
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }
@@ -333,12 +357,12 @@ impl<'r> Machine<'r> {
     }
 
     /// A child has ended; its fan-out hears of it before anything else happens.
-    pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Result<Value, Failure>) {
+    pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Ended) {
         self.ended.extend(parent.map(|parent| (parent, ended)));
     }
 
     /// A fan-out hears of the end of a child: it goes on, or is over.
-    pub(super) fn gathered(&mut self, parent: Parent, ended: Result<Value, Failure>) {
+    pub(super) fn gathered(&mut self, parent: Parent, ended: Ended) {
         let Parent { frame: id, index } = parent;
         let step = self
             .data
@@ -384,18 +408,21 @@ impl<'r> Machine<'r> {
         node: &'r Node,
         fan: &'r FanOut,
         index: usize,
-        ended: Result<Value, Failure>,
+        ended: Ended,
     ) {
         let Some(children) = self.children(id) else {
             return;
         };
         let mut collect = None;
+        let returns = matches!(ended, Ended::Returned(_));
         match ended {
-            Ok(value) => {
+            Ended::Done(value) => {
                 children.failures.remove(&index);
                 children.results.insert(index, value);
             }
-            Err(failure) => {
+            // A task that returns its error has failed all the same: it is tried again and its
+            // error collected before the error becomes what it gives.
+            Ended::Failed(failure) | Ended::Returned(failure) => {
                 let tries = children.retries.entry(index).or_insert(0);
                 if let OnChildError::RetryFailed(most) = fan.on_child_error
                     && *tries < most
@@ -406,8 +433,13 @@ impl<'r> Machine<'r> {
                     if children.collected.insert(index) {
                         collect = Some(failure.to_value());
                     }
-                    children.failures.insert(index, failure);
-                    children.stopped |= fan.on_child_error == OnChildError::FailAll;
+                    if returns {
+                        let given = Value::map([("error", failure.to_value())]);
+                        children.results.insert(index, given);
+                    } else {
+                        children.failures.insert(index, failure);
+                        children.stopped |= fan.on_child_error == OnChildError::FailAll;
+                    }
                 }
             }
         }
@@ -551,7 +583,7 @@ impl<'r> Machine<'r> {
             }
         };
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }

@@ -47,6 +47,9 @@ pub struct Frame {
     /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub first: BTreeMap<String, ActionId>,
+    /// Terminal sessions that its steps have opened and that are open, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
 }
 
 /// The steps a frame runs.
@@ -183,6 +186,9 @@ pub struct Children {
     /// The number of the fan-out, in a run that an agent drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ActionId>,
+    /// What its step is called there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// What the author tells every sub-agent, where that is the same for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -232,6 +238,7 @@ impl Frame {
             step: None,
             error: None,
             first: BTreeMap::new(),
+            sessions: Vec::new(),
         }
     }
 }

@@ -1,15 +1,12 @@
 //! What an agent that drives a run is handed: steps and tasks, each by a name.
-//!
-//! The name of a step is its node's id the first time a part of a run hands it out, and
-//! `id~number` after that, with the number of the action. What belongs to a task of a fan-out has
-//! the task's name before it, as in `research.0/find`; a task is named by its fan-out and the index
-//! of its item.
 
-use flow_model::graph::{By, FanOut, Kind, Node, Task};
+use flow_model::graph::{By, FanOut, Node, Task};
 
 use super::effect::{Action, Deed, Status};
 use super::event::{ActionId, Failure};
-use super::frame::{BodyRef, Child, Children, Frame, FrameId, ROOT, Waits};
+use super::frame::{Child, Children, Frame, FrameId, ROOT, Waits};
+use super::name::{Names, first_in, node_of};
+use super::past::PastCall;
 use super::time::after;
 use super::{Data, Refusal, Run};
 use crate::secret;
@@ -143,8 +140,13 @@ pub enum NamedTask<'a> {
     Task(Part, TaskState<'a>),
     /// A task, by this name, of the workflow that this action calls.
     Called(&'a Action, &'a str),
-    /// A task of a fan-out that is over, as far as that is remembered.
-    Past(Option<TaskState<'a>>),
+    /// A task, by this name, of a workflow that was called and is over, under the number of the
+    /// call.
+    CalledBefore(ActionId, &'a PastCall, &'a str),
+    /// A task of a fan-out that is over.
+    Past(TaskState<'a>),
+    /// A task of something that is over, and that is no longer remembered.
+    Forgotten,
     /// Nothing.
     Nobody,
 }
@@ -311,38 +313,19 @@ impl Run {
     /// A fan-out under way.
     #[must_use]
     pub fn tasks(&self, id: ActionId) -> Option<Tasks<'_>> {
-        let data = self.running()?;
-        let frame = *data.waiting.get(&id)?;
-        let at = data.frames.get(&frame)?;
-        let step = at.step.as_ref()?;
-        let Waits::Children(children) = &step.waits else {
-            return None;
-        };
-        let node = self.node_of(at, step.node)?;
-        let Kind::FanOut(fan) = &node.kind else {
-            return None;
-        };
-        let task = self.program().graph().tasks.get(usize::from(fan.task))?;
-        (children.tasks == Some(id)).then_some(Tasks {
-            id,
-            frame,
-            node,
-            fan,
-            task,
-            children,
-        })
+        self.names(self.running()?).tasks(id)
     }
 
     /// A node of the body that a frame executes.
     pub(super) fn node_of(&self, frame: &Frame, node: u16) -> Option<&Node> {
-        let graph = self.program().graph();
-        let body = match frame.body {
-            BodyRef::Main => &graph.body,
-            BodyRef::OnError => &graph.on_error.body,
-            BodyRef::Task(task) => &graph.tasks.get(usize::from(task))?.body,
-            BodyRef::Cleanup(task) => &graph.tasks.get(usize::from(task))?.on_error.as_ref()?.body,
-        };
-        body.nodes.get(usize::from(node))
+        node_of(self.program().graph(), frame, node)
+    }
+
+    fn names<'a>(&'a self, data: &'a Data) -> Names<'a> {
+        Names {
+            graph: self.program().graph(),
+            data,
+        }
     }
 
     /// The node an action belongs to.
@@ -352,39 +335,15 @@ impl Run {
         self.node_of(frame, frame.step.as_ref()?.node)
     }
 
-    /// The part of the run that a frame belongs to.
-    fn part_of(&self, data: &Data, frame: FrameId) -> Part {
-        let mut at = frame;
-        while let Some(parent) = data.frames.get(&at).and_then(|frame| frame.parent) {
-            if let Some(tasks) = self.tasks_of(data, parent.frame)
-                && tasks.fan.is_delegated()
-            {
-                return Part::Task {
-                    tasks: tasks.id,
-                    item: parent.index,
-                };
-            }
-            at = parent.frame;
-        }
-        Part::Main
-    }
-
-    /// The fan-out that a frame waits for.
-    fn tasks_of(&self, data: &Data, frame: FrameId) -> Option<Tasks<'_>> {
-        match &data.frames.get(&frame)?.step.as_ref()?.waits {
-            Waits::Children(children) => self.tasks(children.tasks?),
-            _ => None,
-        }
-    }
-
     /// The part of the run that an action under way belongs to.
     #[must_use]
     pub fn part(&self, action: &Action) -> Part {
         let Some(data) = self.data() else {
             return Part::Main;
         };
+        let names = self.names(data);
         // An item handed over whole is a task of its own.
-        if let Some(tasks) = self.tasks_of(data, action.frame) {
+        if let Some(tasks) = names.tasks_of(action.frame) {
             let mut handed = tasks.children.handed.iter();
             if let Some((item, _)) = handed.find(|(_, handed)| handed.id == action.id) {
                 return Part::Task {
@@ -393,24 +352,21 @@ impl Run {
                 };
             }
         }
-        self.part_of(data, action.frame)
+        names.part_of(action.frame)
     }
 
     /// The part of the run that a fan-out is a step of.
     #[must_use]
     pub fn part_of_tasks(&self, tasks: &Tasks<'_>) -> Part {
         let data = self.data();
-        data.map_or(Part::Main, |data| self.part_of(data, tasks.frame))
+        data.map_or(Part::Main, |data| self.names(data).part_of(tasks.frame))
     }
 
     /// The name of a task.
     #[must_use]
     pub fn task_name(&self, tasks: ActionId, item: usize) -> String {
-        match self.tasks(tasks) {
-            Some(found) => {
-                let name = self.name_in(found.frame, found.node, tasks);
-                format!("{name}.{item}")
-            }
+        match self.data() {
+            Some(data) => self.names(data).of_task(tasks, item),
             None => format!("{}.{item}", tasks.0),
         }
     }
@@ -442,31 +398,14 @@ impl Run {
     }
 
     fn tries(&self, tasks: ActionId, item: usize) -> u32 {
-        let tasks = self.tasks(tasks);
-        let tries = tasks.and_then(|tasks| tasks.children.retries.get(&item).copied());
-        tries.unwrap_or(0)
+        let data = self.data();
+        data.map_or(0, |data| self.names(data).tries(tasks, item))
     }
 
     fn name_in(&self, id: FrameId, node: &Node, number: ActionId) -> String {
-        let Some(data) = self.data() else {
-            return format!("{}~{}", node.id, number.0);
-        };
-        let part = self.part_of(data, id);
-        let keeper = data.keeper(id);
-        let (own, before) = match part {
-            Part::Main => (keeper == ROOT && !data.again, String::new()),
-            Part::Task { tasks, item } => {
-                let own = self
-                    .tasks(tasks)
-                    .is_some_and(|it| it.children.running.get(&item) == Some(&Child::Frame(id)));
-                let fresh = self.tries(tasks, item) == 0;
-                (own && fresh, format!("{}/", self.task_name(tasks, item)))
-            }
-        };
-        if own && first_in(data, keeper, &node.id) == Some(number) {
-            format!("{before}{}", node.id)
-        } else {
-            format!("{before}{}~{}", node.id, number.0)
+        match self.data() {
+            Some(data) => self.names(data).of(id, node, number),
+            None => format!("{}~{}", node.id, number.0),
         }
     }
 
@@ -495,7 +434,9 @@ impl Run {
                         None => past |= !matches!(state, TaskState::Open { .. } | TaskState::Begun),
                     }
                 }
-                NamedTask::Past(_) => past = true,
+                NamedTask::Past(_) | NamedTask::CalledBefore(..) | NamedTask::Forgotten => {
+                    past = true;
+                }
                 NamedTask::Called(..) | NamedTask::Nobody => {}
             }
             match self.named(before) {
@@ -557,11 +498,7 @@ impl Run {
                     };
                     return NamedTask::Task(part, self.task_state(&tasks, item));
                 }
-                Named::Past => {
-                    let number = number_of(before).or_else(|| first_in(data, ROOT, before));
-                    let past = number.and_then(|number| data.past_tasks.get(&number));
-                    return NamedTask::Past(past.map(|past| past.state(item)));
-                }
+                Named::Past => return past_task(data, name, before, item),
                 Named::Called(action, rest) => {
                     // The rest of the whole name, with the item.
                     return NamedTask::Called(action, &name[before.len() - rest.len()..]);
@@ -615,9 +552,18 @@ impl Run {
     }
 }
 
-/// What was handed out first under the id of a node.
-fn first_in(data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
-    data.frames.get(&frame)?.first.get(node).copied()
+/// A task of something that is over.
+fn past_task<'a>(data: &'a Data, name: &'a str, before: &str, item: usize) -> NamedTask<'a> {
+    let mut past = data.past_tasks.values().rev();
+    if let Some(past) = past.find(|past| past.is_named(before)) {
+        return past.state(item).map_or(NamedTask::Nobody, NamedTask::Past);
+    }
+    let calls = data.past_calls.iter();
+    let calls = calls.filter_map(|(id, call)| Some((*id, call, call.rest(name)?)));
+    match calls.min_by_key(|(_, _, rest)| rest.len()) {
+        Some((id, call, rest)) => NamedTask::CalledBefore(id, call, rest),
+        None => NamedTask::Forgotten,
+    }
 }
 
 /// The number at the end of a name.

@@ -1,6 +1,6 @@
 //! Events that cannot be applied, and why: such an event is not to be recorded.
 
-use flow_model::graph::{Kind, Node, PromptKind};
+use flow_model::graph::{Graph, Kind, Node, PromptKind, Tier};
 
 use super::data::Data;
 use super::effect::{Deed, Status};
@@ -73,18 +73,7 @@ impl Run {
             Happening::Resumed(_) => over(data).and(Err(Refusal::NotFailed)),
             Happening::Updated { updates } => {
                 over(data)?;
-                let changes = changes(updates)?;
-                let computed = |change: &&Change| {
-                    let graph = self.program.graph();
-                    graph
-                        .computed
-                        .iter()
-                        .any(|field| field.name == change.path[0])
-                };
-                if let Some(change) = changes.iter().find(computed) {
-                    let message = format!("`{}` is computed and cannot be written", change.path[0]);
-                    return Err(Refusal::State(message));
-                }
+                let changes = changes(self.program.graph(), updates)?;
                 let mut trial = data.store.clone();
                 let max = self.program.graph().limits.max_state_bytes;
                 trial
@@ -185,18 +174,34 @@ fn over(data: &Data) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn changes(updates: &[Update]) -> Result<Vec<Change>, Refusal> {
-    updates
-        .iter()
-        .map(|update| {
-            let (tier, path) = parse_path(&update.path)
-                .ok_or_else(|| Refusal::State(format!("`{}` is not a state path", update.path)))?;
-            Ok(Change {
-                tier,
-                path,
-                operation: update.operation,
-                value: update.value.clone(),
-            })
+/// Changes that somebody wants. As in a step, a name alone means the computed field where there is
+/// one, and a tier before it means that tier.
+pub(super) fn changes(graph: &Graph, updates: &[Update]) -> Result<Vec<Change>, Refusal> {
+    let one = |update: &Update| {
+        let Some((tier, path)) = parse_path(&update.path) else {
+            return Err(Refusal::State(format!(
+                "`{}` is not a state path: write a field, or fields joined by dots, such as \
+                 `results.first`",
+                update.path
+            )));
+        };
+        let mut computed = graph.computed.iter();
+        let is_computed = match tier {
+            Some(tier) => tier == Tier::Computed,
+            None => computed.any(|field| field.name == path[0]),
+        };
+        if is_computed {
+            return Err(Refusal::State(format!(
+                "`{}` is computed and cannot be written: write the fields it is made from; it follows",
+                path[0]
+            )));
+        }
+        Ok(Change {
+            tier: tier.unwrap_or(Tier::Raw),
+            path,
+            operation: update.operation,
+            value: update.value.clone(),
         })
-        .collect()
+    };
+    updates.iter().map(one).collect()
 }

@@ -175,6 +175,12 @@ impl Store {
         if tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
         }
+        if change.path.iter().any(|part| part.trim().is_empty()) {
+            return Err(format!(
+                "`{}` is not a state path: a part of it is empty",
+                shown()
+            ));
+        }
         let is_item = usize::from(change.operation == Operation::Append);
         let around = change.path.len().saturating_sub(1) + is_item;
         if !change.value.is_within(DEEPEST.saturating_sub(around)) || around > DEEPEST {
@@ -433,9 +439,10 @@ fn in_list<'a>(list: &'a mut List, path: &[String], before: &[String]) -> Result
     }
 }
 
-/// A path given from outside, such as `raw.count` or `state.note.text`.
+/// A path given from outside, such as `raw.count` or `note.text`: the tier, where one is named, and
+/// the fields.
 #[must_use]
-pub fn parse_path(path: &str) -> Option<(Tier, Vec<String>)> {
+pub fn parse_path(path: &str) -> Option<(Option<Tier>, Vec<String>)> {
     let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
     let tier = match parts.first().map(String::as_str) {
         _ if parts.len() == 1 => None,
@@ -447,8 +454,6 @@ pub fn parse_path(path: &str) -> Option<(Tier, Vec<String>)> {
     if tier.is_some() {
         parts.remove(0);
     }
-    parts
-        .iter()
-        .all(|part| !part.is_empty())
-        .then(|| (tier.unwrap_or(Tier::Raw), parts))
+    let whole = parts.iter().all(|part| !part.trim().is_empty());
+    whole.then_some((tier, parts))
 }

@@ -97,6 +97,11 @@ impl Terminals {
             .any(|known| known.id == session)
     }
 
+    /// The session that is meant where none is named.
+    pub fn latest(&self) -> Option<String> {
+        self.session(None).ok().map(|session| session.id.clone())
+    }
+
     /// Whether there is a session of this id, and which there are when there is not.
     ///
     /// # Errors

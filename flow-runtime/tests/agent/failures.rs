@@ -1,6 +1,6 @@
 //! Failure steps as an agent gets them.
 
-use flow_runtime::host::agent::{StepKind, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, TurnStatus};
 use serde_json::json;
 
 use super::support::{Server, definition, kind, step_id};
@@ -30,7 +30,7 @@ async fn failure_steps_are_handed_out_like_any_other_also_after_a_restart() {
     assert_eq!(server.next(run, None).await, turn);
     // An id that the workflow's own steps have had is told apart by its number.
     let turn = server.submit(run, "tell", json!(null)).await;
-    assert_eq!(kind(&turn), StepKind::McpCall);
+    assert_eq!(kind(&turn), AgentStepType::McpCall);
     assert_eq!(definition(&turn, "tool"), "notify");
     assert!(step_id(&turn).starts_with("bad~"), "{}", step_id(&turn));
     let again = server.submit(run, "tell", json!(null)).await;

@@ -65,3 +65,68 @@ steps: [{id: go, type: mcp_call, tool: t}]
         json!({"parsed": [2], "first": 2, "length": 3})
     );
 }
+
+#[tokio::test]
+async fn a_name_alone_means_the_computed_field_and_a_tier_before_it_that_tier() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+state: {size: 1, n: 2}
+computed:
+  size: {from: n, transform: input * 10}
+  seen: {from: raw.size, transform: input + 1}
+steps:
+  - {id: go, type: mcp_call, tool: t}
+  - {id: by_step, type: set_state, updates: {raw.size: 7}}
+  - {id: end, type: mcp_call, tool: t}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, None).await;
+    let set = |path: &str| vec![update(path, Operation::Set, &json!(5))];
+    for path in ["size", "size.x", "computed.size"] {
+        let refused = server.agents.update(run, set(path)).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`size` is computed and cannot be written: write the fields it is made from; it follows"
+        );
+    }
+    let said = server.agents.update(run, set("raw.size")).await.unwrap();
+    assert_eq!(said.changed.to_json(), json!({"seen": 6}));
+    server.submit(run, "go", json!(null)).await;
+    let state = server.agents.state(run).await.unwrap().to_json();
+    assert_eq!(state, json!({"size": 20, "n": 2, "seen": 8}));
+}
+
+#[tokio::test]
+async fn a_path_with_an_empty_part_is_none() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+inputs: {name: string}
+state: {by: {}}
+steps:
+  - {id: go, type: mcp_call, tool: t}
+  - {id: note, type: set_state, updates: {'by.{{ inputs.name }}': 1}}
+";
+    let run = server.start(definition, json!({"name": ""})).await;
+    server.next(run, None).await;
+    for path in ["", "a..b", "state..x", "raw.", "a.", ".a", "by. "] {
+        let changes = vec![update(path, Operation::Set, &json!(1))];
+        let refused = server.agents.update(run, changes).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!(
+                "`{path}` is not a state path: write a field, or fields joined by dots, such as \
+                 `results.first`"
+            )
+        );
+    }
+    // In a step it may come about as the run goes.
+    let turn = server.submit(run, "go", json!(null)).await;
+    let error = turn.error.unwrap();
+    assert_eq!(
+        error.message,
+        "`note`: `by.` is not a state path: a part of it is empty"
+    );
+    assert_eq!(error.step.as_deref(), Some("note"));
+}

@@ -9,7 +9,7 @@ use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
 use flow_runtime::host::agent::{
-    AgentError, Agents, Outcome, Patience, StepKind, Submission, TaskPage, Turn, TurnStatus,
+    AgentError, AgentStepType, Agents, Outcome, Patience, Submission, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::host::{Host, HostOptions, StartOptions, Workflows};
 use flow_runtime::journal::{Journal, RunId};
@@ -98,10 +98,17 @@ impl Server {
     }
 
     pub(crate) async fn next(&self, run: RunId, task: Option<&str>) -> Turn {
+        self.try_next(run, task).await.unwrap()
+    }
+
+    pub(crate) async fn try_next(
+        &self,
+        run: RunId,
+        task: Option<&str>,
+    ) -> Result<Turn, AgentError> {
         self.agents
             .next(run, task, TaskPage::default(), PATIENT)
             .await
-            .unwrap()
     }
 
     pub(crate) async fn submit(&self, run: RunId, step: &str, result: Json) -> Turn {
@@ -158,7 +165,7 @@ pub(crate) fn definition<'t>(turn: &'t Turn, field: &str) -> &'t Json {
     &turn.step.as_ref().unwrap().definition[field]
 }
 
-pub(crate) fn kind(turn: &Turn) -> StepKind {
+pub(crate) fn kind(turn: &Turn) -> AgentStepType {
     turn.step.as_ref().unwrap().kind
 }
 

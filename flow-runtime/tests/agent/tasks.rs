@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use flow_runtime::host::agent::{Patience, StepKind, Submission, TaskPage, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, Patience, Submission, TaskPage, TurnStatus};
+use flow_runtime::run::{Event, Happening, Run};
 use flow_runtime::value::Value;
 use serde_json::json;
 
@@ -33,7 +34,7 @@ async fn sub_agents_do_the_tasks_and_the_step_is_over_when_they_are() {
     let turn = server.next(run, None).await;
     assert_eq!(
         (step_id(&turn).as_str(), kind(&turn)),
-        ("each", StepKind::ParallelTasks)
+        ("each", AgentStepType::ParallelTasks)
     );
     let id = run.to_string();
     assert_eq!(
@@ -137,7 +138,7 @@ async fn a_sequential_foreach_hands_out_one_task_after_another() {
         .await;
     for (index, n) in [5, 6].into_iter().enumerate() {
         let turn = server.next(run, None).await;
-        assert_eq!(kind(&turn), StepKind::ParallelTasks);
+        assert_eq!(kind(&turn), AgentStepType::ParallelTasks);
         let tasks = definition(&turn, "tasks").as_array().unwrap();
         assert_eq!(tasks.len(), 1);
         let task = tasks[0]["task_id"].as_str().unwrap().to_owned();
@@ -223,7 +224,7 @@ async fn a_named_agent_gets_the_whole_item() {
     let turn = server.next(run, None).await;
     assert_eq!(definition(&turn, "agent"), "@auditor");
     let turn = server.next(run, Some("each.1")).await;
-    assert_eq!(kind(&turn), StepKind::Delegate);
+    assert_eq!(kind(&turn), AgentStepType::Delegate);
     assert_eq!(definition(&turn, "inputs"), &json!({"n": 2}));
     assert_eq!(
         definition(&turn, "instructions"),
@@ -247,7 +248,7 @@ async fn a_task_without_an_agent_is_done_step_by_step_by_the_one_that_drives() {
     let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
     let mut turn = server.next(run, None).await;
     let mut ids = Vec::new();
-    while kind(&turn) == StepKind::McpCall && step_id(&turn) != "after" {
+    while kind(&turn) == AgentStepType::McpCall && step_id(&turn) != "after" {
         let n = definition(&turn, "parameters")["n"].as_i64().unwrap();
         ids.push(step_id(&turn));
         turn = server
@@ -500,7 +501,7 @@ async fn a_task_goes_on_when_the_last_task_below_its_call_is_over() {
     server.next(run, None).await;
     let turn = server.next(run, Some("each.1")).await;
     let turn = server.submit(run, &step_id(&turn), json!(1)).await;
-    assert_eq!(kind(&turn), StepKind::ParallelTasks);
+    assert_eq!(kind(&turn), AgentStepType::ParallelTasks);
     for task in ["each.1/run/rules.1", "each.1/run/rules.0"] {
         server.next(run, Some(task)).await;
         let failed = server.fail(run, &format!("{task}/look"), "no").await;
@@ -512,7 +513,112 @@ async fn a_task_goes_on_when_the_last_task_below_its_call_is_over() {
         (turn.status, turn.task.as_deref()),
         (TurnStatus::Failed, Some("each.1"))
     );
+    // Who comes late is told how it ended, when the call is over too.
+    for task in ["each.1/run/rules.1", "each.1/run/rules.0"] {
+        let again = server.next(run, Some(task)).await;
+        assert_eq!(again.status, TurnStatus::Failed);
+        assert_eq!(again.task.as_deref(), Some(task));
+        let again = server.fail(run, &format!("{task}/look"), "no").await;
+        assert_eq!(again.status, TurnStatus::Failed);
+    }
     // The other one is as it was.
     let turn = server.next(run, Some("each.0")).await;
     assert_eq!(step_id(&turn), "each.0/run/open");
+}
+
+const ROUNDS: &str = "
+inputs: {rounds: {type: integer, required: true}}
+tools: {t: {}}
+state: {n: 0}
+tasks:
+  inner:
+    inputs: {m: {type: integer, required: true}}
+    steps: [{id: deep, type: mcp_call, tool: t, output_to: got}, {type: return, value: '{{ state.got }}'}]
+  outer:
+    inputs: {m: {type: integer, required: true}}
+    steps:
+      - {id: within, type: foreach, items: '{{ [inputs.m] }}', task: inner, agent: '@task', output_to: got}
+      - {type: return, value: '{{ state.got }}'}
+steps:
+  - id: rounds
+    type: while
+    if: '{{ state.n < inputs.rounds }}'
+    max_iterations: 1000
+    steps:
+      - {id: each, type: foreach, items: '{{ [state.n] }}', task: outer, agent: '@task', output_to: all}
+      - {id: next, type: set_state, updates: {n: '{{ state.n + 1 }}'}}
+";
+
+#[tokio::test]
+async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
+    let mut server = Server::new();
+    let run = server.start(ROUNDS, json!({"rounds": 60})).await;
+    let mut tasks = Vec::new();
+    for _ in 0..60 {
+        let turn = server.next(run, None).await;
+        let outer = definition(&turn, "tasks")[0]["task_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let turn = server.next(run, Some(&outer)).await;
+        let inner = definition(&turn, "tasks")[0]["task_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let turn = server.next(run, Some(&inner)).await;
+        let step = step_id(&turn);
+        let turn = server.submit(run, &step, json!("x".repeat(100))).await;
+        assert_eq!(output(&turn), json!("x".repeat(100)));
+        // What has just ended is told again as it was, by any server.
+        assert_eq!(server.submit(run, &step, json!("y")).await, turn);
+        assert_eq!(server.next(run, Some(&inner)).await, turn);
+        let turn = server.next(run, Some(&outer)).await;
+        assert_eq!(output(&turn), json!(["x".repeat(100)]));
+        tasks.push((outer, inner, step));
+    }
+    server.restart();
+    let (outer, inner, step) = &tasks[58];
+    assert_eq!(
+        output(&server.next(run, Some(outer)).await),
+        json!(["x".repeat(100)])
+    );
+    assert_eq!(
+        output(&server.submit(run, step, json!("y")).await),
+        json!("x".repeat(100))
+    );
+    let (outer, inner_of_old, step) = &tasks[2];
+    for late in [
+        server.try_next(run, Some(outer)).await,
+        server.try_next(run, Some(inner_of_old)).await,
+        server.try_submit(run, Some(step), json!("y")).await,
+    ] {
+        let told = late.unwrap_err().to_string();
+        assert!(
+            told.contains("is over") && told.contains("no longer kept"),
+            "{told}"
+        );
+    }
+    let nobody = format!("{}9", inner);
+    assert!(server.try_next(run, Some(&nobody)).await.is_err());
+    let host = server.agents.host();
+    let mut replayed = Run::new(host.program_of(run).unwrap());
+    let mut kept = Vec::new();
+    for recorded in host.journal().events(run, 1.., usize::MAX).unwrap() {
+        let event: Event = serde_json::from_slice(&recorded.body).unwrap();
+        let round = matches!(event.what, Happening::Completed { .. });
+        replayed.apply(&event).unwrap();
+        if round {
+            let data = replayed.data().unwrap();
+            let fields = (
+                &data.past_tasks,
+                &data.past_calls,
+                &data.frames,
+                &data.waiting,
+            );
+            kept.push(serde_json::to_string(&fields).unwrap().len());
+        }
+    }
+    // As much after sixty rounds as after forty, but for longer numbers.
+    assert_eq!(kept.len(), 60);
+    assert!(kept[59].abs_diff(kept[39]) < 200, "{kept:?}");
 }

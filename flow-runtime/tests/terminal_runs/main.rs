@@ -5,6 +5,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod sessions;
 mod world;
 
 use std::fs;

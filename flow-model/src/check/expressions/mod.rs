@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
+use super::values::is_literal;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
 use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm};
@@ -607,6 +608,43 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
+    /// What a field of the state is, if that is known and not a list: by its declared type, or by
+    /// the value it begins with where nothing writes another.
+    fn unlisted_field(&self, text: &str, scope: &Scope<'d>) -> Option<&'static str> {
+        let (before, name) = text.rsplit_once('.').unwrap_or(("", text));
+        let place = match before {
+            "state" | "this" => None,
+            "raw" | "state.raw" => Some(Place::Raw),
+            // A name alone may be something else where it stands.
+            "" if !scope.open && !scope.local.contains(&name) => None,
+            _ => return None,
+        };
+        let space = self.space(scope);
+        let found = place.or_else(|| space.fields.get(name)?.first().copied())?;
+        let by_hand = match found {
+            Place::Raw => false,
+            Place::State => true,
+            Place::Computed => return None,
+        };
+        let document = self.checker.document;
+        let (state, dialect) = match scope.space {
+            0 => (&document.state, document.dialect),
+            unit => {
+                let task = document.tasks.get(unit - 1)?;
+                (&task.state, task.dialect)
+            }
+        };
+        let mut fields = state.iter();
+        let field = fields.find(|it| it.name.value == name && it.by_hand == by_hand)?;
+        if field.ty != Type::Any {
+            return unlisted(field.ty);
+        }
+        let value = field.value?;
+        let is_kept = !space.open && !space.written.contains(name);
+        let is_other = !matches!(value.value, Value::List(_) | Value::Null);
+        (is_kept && is_other && is_literal(value, dialect)).then(|| value.noun())
+    }
+
     /// `items` that is known not to be a list.
     fn known_list(&mut self, items: &'d Tree, scope: &Scope<'d>) {
         let document = self.checker.document;
@@ -624,16 +662,10 @@ impl<'d> Pass<'_, 'd> {
                 };
                 let input = text.strip_prefix("inputs.").and_then(|name| {
                     let mut fields = fields.unwrap_or_default().iter();
-                    fields.find(|field| field.name.value == name).map(|f| f.ty)
+                    let field = fields.find(|field| field.name.value == name)?;
+                    unlisted(field.ty)
                 });
-                let state = text.strip_prefix("state.").and_then(|name| {
-                    let mut fields = document.state.iter();
-                    fields.find(|field| field.name.value == name).map(|f| f.ty)
-                });
-                match input.or(state.filter(|_| scope.space == 0)) {
-                    Some(Type::Array | Type::Any) | None => None,
-                    Some(ty) => Some(type_noun(ty)),
-                }
+                input.or_else(|| self.unlisted_field(text, scope))
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {
                 Some(items.noun())
@@ -666,6 +698,11 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
 
 /// Seconds that a `wait` may take.
 const MAX_WAIT: f64 = 30.0 * 86_400.0;
+
+/// What a value of a type is that cannot be a list.
+fn unlisted(ty: Type) -> Option<&'static str> {
+    (!matches!(ty, Type::Array | Type::Any)).then(|| type_noun(ty))
+}
 
 fn type_noun(ty: Type) -> &'static str {
     match ty {

@@ -28,7 +28,9 @@ pub(super) fn expression(text: &str) -> Result<Analysis, Fault> {
         Ok(expression) => {
             let mut tree = Tree::new();
             tree.visit_expression(&expression);
-            Ok(tree.finish())
+            let mut analysis = tree.finish();
+            analysis.faults.extend(never_called(text, &expression));
+            Ok(analysis)
         }
         Err(diagnostics) => Err(match diagnostics.first() {
             Some(first) => {
@@ -41,6 +43,19 @@ pub(super) fn expression(text: &str) -> Result<Analysis, Fault> {
             None => fault(text, "Unexpected token", None, None),
         }),
     }
+}
+
+/// A function in the place of the value that it would give.
+fn never_called(text: &str, expression: &Expression<'_>) -> Option<Fault> {
+    let what = match expression {
+        Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => "function",
+        Expression::ClassExpression(_) => "class",
+        _ => return None,
+    };
+    let message = format!("a {what} is not a value, and nobody calls it");
+    Some(Fault::syntax(message, 0..text.len()).with_help(
+        "write what it would give: an expression such as `input.length`, or, in a `transform`, a body with `return`",
+    ))
 }
 
 /// The first of several arguments, when it is written out as a text.

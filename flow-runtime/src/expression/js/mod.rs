@@ -179,6 +179,7 @@ impl Program {
     /// A transform or a validation: JavaScript alone.
     pub(super) fn transform(text: &str, shape: Shape) -> Result<Self, EvalError> {
         let analysis = expression::transform(text).analysis;
+        jinja::check(&analysis)?;
         Ok(Program {
             function: Code::new(text, shape, analysis)?,
             filters: Vec::new(),

@@ -14,7 +14,7 @@ use super::super::secrets::masked_failure;
 use super::result::{Meant, Unfit, meant};
 use super::step::{self, TaskPage};
 use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
-use crate::host::deed::called;
+use crate::host::deed::{called, called_by};
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
 use crate::host::secrets::foreign;
@@ -459,7 +459,7 @@ impl Desk {
                     }
                     TaskState::Open { .. } => (tasks, item),
                     TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Stopped => {
-                        return Ok(self.ended(name, Some(state)));
+                        return Ok(self.ended(name, state));
                     }
                 }
             }
@@ -467,7 +467,17 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Seen::Answer(Answer::Called(called)));
             }
+            NamedTask::CalledBefore(number, call, rest) => {
+                return Ok(Seen::Answer(Answer::Called(Called {
+                    run: called_by(self.driver.id, &call.key),
+                    call: number,
+                    name: call.name.clone(),
+                    task: call.task.clone(),
+                    rest: Some(rest.to_owned()),
+                })));
+            }
             NamedTask::Past(ended) => return Ok(self.ended(name, ended)),
+            NamedTask::Forgotten => return Err(AgentError::Forgotten { task: name.clone() }),
             NamedTask::Nobody => return Err(self.no_such_task(name)),
         };
         match self.record(Happening::Taken { tasks, item }).await {
@@ -482,25 +492,19 @@ impl Desk {
         Box::pin(self.see(what)).await
     }
 
-    /// What there is to say of a task that is over, as far as that is known.
-    fn ended(&self, name: &str, ended: Option<TaskState<'_>>) -> Seen {
+    /// What there is to say of a task that is over.
+    fn ended(&self, name: &str, ended: TaskState<'_>) -> Seen {
         let mut turn = self.turn(TurnStatus::Completed).of(name);
         match ended {
-            Some(TaskState::Completed(output)) => turn.output = output.clone(),
-            Some(TaskState::Failed(failure)) => {
+            TaskState::Completed(output) => turn.output = output.clone(),
+            TaskState::Failed(failure) => {
                 turn.status = TurnStatus::Failed;
                 turn.error = Some(failure.clone());
             }
-            Some(TaskState::Stopped) => {
+            TaskState::Stopped | TaskState::Open { .. } | TaskState::Begun => {
                 turn.status = TurnStatus::Cancelled;
                 let stopped = "the task was stopped: the step it belongs to is over";
                 turn.error = Some(Failure::new(FailureKind::Cancelled, stopped));
-            }
-            Some(TaskState::Open { .. } | TaskState::Begun) | None => {
-                match self.driver.run.status() {
-                    Status::Running | Status::Completed => {}
-                    Status::Failed | Status::Cancelled => turn.status = TurnStatus::Cancelled,
-                }
             }
         }
         Seen::Answer(Answer::Turn(Box::new(turn)))
@@ -520,13 +524,15 @@ impl Desk {
         for handout in &found.steps {
             let step = match handout {
                 Handout::Action(action) if waits(action) && !is_call(action) => {
-                    step::of_action(run, action)
+                    step::of_action(&self.driver.host, run, action)
                 }
-                Handout::Tasks(tasks) => step::of_tasks(run, self.driver.id, tasks, what.page),
+                Handout::Tasks(tasks) => {
+                    step::of_tasks(&self.driver.host, run, self.driver.id, tasks, what.page)
+                }
                 Handout::Action(_) => continue,
             };
             let mut turn = named(self.turn(TurnStatus::Waiting));
-            turn.step = Some(step.masked());
+            turn.step = Some(step::masked(step));
             return Seen::Answer(Answer::Turn(Box::new(turn)));
         }
         for handout in &found.steps {
@@ -640,7 +646,10 @@ impl Desk {
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
                     return self.submit_tasks(id, part, submission).await;
                 }
-                NamedTask::Task(..) | NamedTask::Past(_) => {
+                NamedTask::Task(..)
+                | NamedTask::Past(_)
+                | NamedTask::CalledBefore(..)
+                | NamedTask::Forgotten => {
                     return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),

@@ -2,7 +2,7 @@
 //!
 //! Such a run is an ordinary run of a host and its journal; that an agent drives it is recorded when
 //! it begins. The server decides what comes next and does what it can do itself. What is the
-//! agent's to do is handed out as a [`Step`], and the agent submits what came of it. Everything
+//! agent's to do is handed out as a [`AgentStep`], and the agent submits what came of it. Everything
 //! lives in the journal: agents and servers may come and go between any two calls.
 //!
 //! [`Agents`] keeps the runs that are being worked on in memory, as many as it is told to; a run
@@ -21,13 +21,16 @@ use flow_model::graph::Graph;
 use tokio::sync::oneshot;
 
 use desk::{Answer, Called, Desk, Look, Request, Seat, Submitted};
+pub use flow_model::tools::{AgentStep, AgentStepType};
 pub use result::Unfit;
-pub use step::{Step, StepKind, Task, TaskPage};
+pub use step::{Task, TaskPage};
 
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Status, Update};
+use crate::run::{
+    Allowance, Cell, Checkpoint, Failure, FailureKind, Happening, Named, NamedTask, Status, Update,
+};
 use crate::secret;
 use crate::value::Value;
 
@@ -84,6 +87,14 @@ pub enum AgentError {
         /// How the run ended, if it has.
         over: Option<&'static str>,
     },
+    /// The run has no such step.
+    #[error("{}", no_step(.step, .waits.as_deref()))]
+    NoStep {
+        /// Its name.
+        step: String,
+        /// The one that waits for a result.
+        waits: Option<String>,
+    },
     /// A result cannot be the step's.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -94,6 +105,14 @@ pub enum AgentError {
         task: String,
         /// Tasks that are not over.
         open: Vec<String>,
+    },
+    /// A task is over, too long ago to know more.
+    #[error(
+        "the task `{task}` is over, and so much has happened since that what became of it is no longer kept; get_next_step without a task_id says how the run stands"
+    )]
+    Forgotten {
+        /// Its name.
+        task: String,
     },
     /// The run is not over yet.
     #[error(
@@ -134,6 +153,17 @@ fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
     }
 }
 
+fn no_step(step: &str, waits: Option<&str>) -> String {
+    match waits {
+        Some(waits) => {
+            format!("there is no step `{step}` in this run; `{waits}` waits for a result")
+        }
+        None => format!(
+            "there is no step `{step}` in this run; leave it out for the place where the run is"
+        ),
+    }
+}
+
 fn no_task(task: &str, open: &[String]) -> String {
     if open.is_empty() {
         return format!("there is no task `{task}`, and no task is open in this run");
@@ -155,7 +185,7 @@ pub struct Turn {
     /// How it stands.
     pub status: TurnStatus,
     /// What to do.
-    pub step: Option<Step>,
+    pub step: Option<AgentStep>,
     /// Tasks of sub-agents that are not over: the first of them.
     pub open_tasks: Vec<Task>,
     /// How many there are.
@@ -714,17 +744,45 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// When the run is over, and those of the journal.
+    /// When the run is over or has no such step, and those of the journal.
     pub async fn checkpoint(
         &self,
         run: RunId,
         step: Option<String>,
         reason: String,
     ) -> Result<Checkpoint, AgentError> {
+        if let Some(step) = &step {
+            self.known_step(run, step).await?;
+        }
         let happening = Happening::Checkpointed { reason, step };
         self.record(run, happening).await?;
         let found = self.last_checkpoint(run).await?;
         found.ok_or_else(|| Error::Unreadable("the checkpoint is not there".to_owned()).into())
+    }
+
+    /// Whether a name is one of a step or task of the run: handed out, past, or of its definition.
+    async fn known_step(&self, run: RunId, step: &str) -> Result<(), AgentError> {
+        let asked = step.to_owned();
+        let known = self
+            .read(run, move |driver| {
+                let run = &driver.run;
+                !matches!(run.named(&asked), Named::Nobody)
+                    || !matches!(run.named_task(&asked), NamedTask::Nobody)
+                    || has_node(run.program().graph(), &asked)
+            })
+            .await?;
+        if known {
+            return Ok(());
+        }
+        let page = TaskPage {
+            from: 0,
+            most: Some(0),
+        };
+        let turn = self.attend(run, None, page, Patience::NONE).await?;
+        Err(AgentError::NoStep {
+            step: step.to_owned(),
+            waits: turn.step.map(|step| step.id),
+        })
     }
 
     /// The last place that was marked.
@@ -848,6 +906,17 @@ impl Agents {
         };
         self.ask(run, request).await
     }
+}
+
+/// Whether a definition has a step of this name.
+fn has_node(graph: &Graph, name: &str) -> bool {
+    let tasks = graph.tasks.iter();
+    let bodies = tasks.flat_map(|task| {
+        let cleanup = task.on_error.iter().map(|on_error| &on_error.body);
+        std::iter::once(&task.body).chain(cleanup)
+    });
+    let mut bodies = bodies.chain([&graph.body, &graph.on_error.body]);
+    bodies.any(|body| body.nodes.iter().any(|node| node.id == name))
 }
 
 /// The name of a step without the number that tells it from the same step before.

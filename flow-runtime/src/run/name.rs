@@ -1,0 +1,124 @@
+//! Names of steps and tasks, for agents that drive a run.
+//!
+//! The name of a step is its node's id the first time a part of a run hands it out, and
+//! `id~number` after that, with the number of the action. What belongs to a task of a fan-out has
+//! the task's name before it, as in `research.0/find`; a task is named by its fan-out and the index
+//! of its item.
+
+use flow_model::graph::{Graph, Kind, Node};
+
+use super::data::Data;
+use super::event::ActionId;
+use super::frame::{BodyRef, Child, Frame, FrameId, ROOT, Waits};
+use super::handout::{Part, Tasks};
+
+/// The names that things have as a run stands.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) data: &'a Data,
+}
+
+impl<'a> Names<'a> {
+    /// What a node hands out under a number, in a frame.
+    pub(super) fn of(self, id: FrameId, node: &Node, number: ActionId) -> String {
+        let keeper = self.data.keeper(id);
+        let (own, before) = match self.part_of(id) {
+            Part::Main => (keeper == ROOT && !self.data.again, String::new()),
+            Part::Task { tasks, item } => {
+                let own = self
+                    .tasks(tasks)
+                    .is_some_and(|it| it.children.running.get(&item) == Some(&Child::Frame(id)));
+                let fresh = self.tries(tasks, item) == 0;
+                (own && fresh, format!("{}/", self.of_task(tasks, item)))
+            }
+        };
+        if own && first_in(self.data, keeper, &node.id) == Some(number) {
+            format!("{before}{}", node.id)
+        } else {
+            format!("{before}{}~{}", node.id, number.0)
+        }
+    }
+
+    /// A task.
+    pub(super) fn of_task(self, tasks: ActionId, item: usize) -> String {
+        match self.tasks(tasks) {
+            Some(found) => {
+                let name = self.of(found.frame, found.node, tasks);
+                format!("{name}.{item}")
+            }
+            None => format!("{}.{item}", tasks.0),
+        }
+    }
+
+    /// How often a task has been tried again.
+    pub(super) fn tries(self, tasks: ActionId, item: usize) -> u32 {
+        let tasks = self.tasks(tasks);
+        let tries = tasks.and_then(|tasks| tasks.children.retries.get(&item).copied());
+        tries.unwrap_or(0)
+    }
+
+    /// The part of the run that a frame belongs to.
+    pub(super) fn part_of(self, frame: FrameId) -> Part {
+        let mut at = frame;
+        while let Some(parent) = self.data.frames.get(&at).and_then(|frame| frame.parent) {
+            if let Some(tasks) = self.tasks_of(parent.frame)
+                && tasks.fan.is_delegated()
+            {
+                return Part::Task {
+                    tasks: tasks.id,
+                    item: parent.index,
+                };
+            }
+            at = parent.frame;
+        }
+        Part::Main
+    }
+
+    /// The fan-out that a frame waits for.
+    pub(super) fn tasks_of(self, frame: FrameId) -> Option<Tasks<'a>> {
+        match &self.data.frames.get(&frame)?.step.as_ref()?.waits {
+            Waits::Children(children) => self.tasks(children.tasks?),
+            _ => None,
+        }
+    }
+
+    /// A fan-out that waits for its tasks.
+    pub(super) fn tasks(self, id: ActionId) -> Option<Tasks<'a>> {
+        let frame = *self.data.waiting.get(&id)?;
+        let at = self.data.frames.get(&frame)?;
+        let step = at.step.as_ref()?;
+        let Waits::Children(children) = &step.waits else {
+            return None;
+        };
+        let node = node_of(self.graph, at, step.node)?;
+        let Kind::FanOut(fan) = &node.kind else {
+            return None;
+        };
+        let task = self.graph.tasks.get(usize::from(fan.task))?;
+        (children.tasks == Some(id)).then_some(Tasks {
+            id,
+            frame,
+            node,
+            fan,
+            task,
+            children,
+        })
+    }
+}
+
+/// A node of the body that a frame executes.
+pub(super) fn node_of<'g>(graph: &'g Graph, frame: &Frame, node: u16) -> Option<&'g Node> {
+    let body = match frame.body {
+        BodyRef::Main => &graph.body,
+        BodyRef::OnError => &graph.on_error.body,
+        BodyRef::Task(task) => &graph.tasks.get(usize::from(task))?.body,
+        BodyRef::Cleanup(task) => &graph.tasks.get(usize::from(task))?.on_error.as_ref()?.body,
+    };
+    body.nodes.get(usize::from(node))
+}
+
+/// What was handed out first under the id of a node.
+pub(super) fn first_in(data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
+    data.frames.get(&frame)?.first.get(node).copied()
+}
