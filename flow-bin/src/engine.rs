@@ -386,11 +386,9 @@ impl Workflows for Known {
             (None, None) => None,
         };
         let Some(entry) = found else {
-            let message = format!("there is no workflow `{name}`");
-            return Err(match target::near_workflow(&self.library, name) {
-                Some(near) => format!("{message}; did you mean `{near}`?"),
-                None => message,
-            });
+            let entries = self.library.list().entries.into_iter();
+            let names: Vec<String> = entries.map(|entry| entry.name).collect();
+            return Err(target::no_workflow(name, &names));
         };
         let compiled = target::entry(&self.library, &entry);
         graph(compiled.map_err(|error| error.to_string())?)

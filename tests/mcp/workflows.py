@@ -261,6 +261,50 @@ outputs:
     await place.every_way(case)
 
 
+async def a_run_out_of_time_says_where_it_was_and_how_it_gets_more(place):
+    place.workflow("slow", """\
+name: slow
+initial_state: nap
+states:
+  nap: {action: {type: wait, duration_seconds: 600}}
+""")
+    place.workflow("hasty", """\
+name: hasty
+limits: {timeout: 1}
+initial_state: nap
+states:
+  nap: {action: {type: wait, duration_seconds: 600}}
+""")
+    place.workflow("caller", """\
+name: caller
+initial_state: call
+states:
+  call:
+    action: {tool: run_workflow, params: {workflow_name: slow, execution_timeout: 1, max_states: 7, save_on_success: false}}
+    transitions: [{condition: always, next_state: miss}]
+  miss:
+    action: {tool: run_workflow, params: {workflow_name: "{{ 'slwo' }}"}}
+    transitions: [{condition: failure, next_state: miss_all}]
+  miss_all:
+    action: {tool: run_workflow, params: {workflow_name: "{{ 'entirely_else' }}"}}
+""")
+
+    async def case(client):
+        late = await call(client, "run_workflow", {"workflow_name": "slow", "execution_timeout": 1})
+        expect(late, success=False, status="failed")
+        assert all(it in late["error"] for it in ("longer than 1 s", "`execution_timeout`", "`nap`")), late["error"]
+        late = await call(client, "run_workflow", {"workflow_name": "hasty"})
+        assert all(it in late["error"] for it in ("longer than 1 s", "`limits.timeout`", "`nap`")), late["error"]
+        ran = await call(client, "run_workflow", {"workflow_name": "caller"})
+        log = {entry["state"]: entry for entry in ran["execution_log"] if entry["phase"] == "execution"}
+        expect(log["call"]["params"], execution_timeout=1, max_states=7, save_on_success=False, workflow_name="slow")
+        assert "`execution_timeout`" in log["call"]["error"] and "`nap`" in log["call"]["error"], log["call"]
+        assert "did you mean `slow`?" in log["miss"]["error"], log["miss"]
+        assert "hasty" in log["miss_all"]["error"] and "`entirely_else`" in log["miss_all"]["error"], log["miss_all"]
+
+    await place.every_way(case)
+
+
 async def a_signature_has_the_order_of_its_definition(place):
     def variables(*names):
         return {name: {"description": f"The {name}"} for name in names}

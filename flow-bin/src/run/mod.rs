@@ -34,7 +34,7 @@ pub(crate) use screen::{Screen, elapsed};
 pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
     let library = target::library()?;
     let compiled = target::any(&library, &arguments.workflow)?;
-    let Some(mut graph) = checked(compiled, output) else {
+    let Some(graph) = checked(compiled, output) else {
         return Ok(Exit::Invalid);
     };
     if !arguments.variables.is_empty() {
@@ -47,9 +47,6 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
             return Ok(Exit::Usage);
         }
     };
-    if let Some(seconds) = arguments.timeout {
-        graph.limits.timeout = Some(seconds);
-    }
     if arguments.dry_run {
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
@@ -67,8 +64,10 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     };
     let options = StartOptions {
         beside,
+        own_session: session.is_some(),
         session: session.clone(),
         max_steps: arguments.max_steps,
+        timeout: arguments.timeout,
         ..StartOptions::default()
     };
     let run = engine.wait(engine.host.start(&graph, &inputs.given, options))?;

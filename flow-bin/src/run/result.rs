@@ -197,8 +197,14 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 }
                 _ => output.error(message),
             }
-            output.help(&format!("`flow resume {run}` tries the failed step again"));
             let kind = report.error.as_ref().map(|error| error.kind);
+            if kind == Some(FailureKind::Arguments) {
+                output.help(
+                    "set them in this shell, or write `NAME=value` before the command, and run it again",
+                );
+                return;
+            }
+            output.help(&format!("`flow resume {run}` tries the failed step again"));
             if let Some(FailureKind::Limit | FailureKind::TimeLimit) = kind {
                 output.help("with --max-steps N or --timeout TIME it may do more than before");
             }

@@ -91,7 +91,7 @@ async fn run_workflow(
         warnings: Vec::new(),
         error: None,
     };
-    let mut graph = match definition {
+    let graph = match definition {
         Definition::Ready { graph, warnings } => {
             response.warnings = warnings;
             *graph
@@ -113,8 +113,9 @@ async fn run_workflow(
         }
     };
     response.workflow_signature = Some(WorkflowSignature::of(&graph));
-    let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
-    graph.limits.timeout = Some(limit.min(request.execution_timeout));
+    // The definition's own limit counts where it is the shorter one.
+    let own = graph.limits.timeout.unwrap_or(f64::INFINITY);
+    let timeout = (request.execution_timeout < own).then_some(request.execution_timeout);
     let inputs = Given::from(&Value::Object(request.inputs));
     let variables = Given::from(&Value::Object(request.initial_variables));
     let (inputs, variables) = flow_runtime::input::fill(&graph, &inputs, &variables)
@@ -126,6 +127,7 @@ async fn run_workflow(
             variables,
             session: request.session_id,
             max_steps: request.max_states.map(u64::from),
+            timeout,
             keep: match request.workflow_definition {
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,

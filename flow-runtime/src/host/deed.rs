@@ -359,6 +359,7 @@ impl Host {
             let options = StartOptions {
                 variables: variables.clone(),
                 session: session.clone(),
+                own_session: false,
                 max_steps: *max_states,
                 timeout: *execution_timeout,
                 parent: Some((run, *depth)),

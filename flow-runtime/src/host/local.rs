@@ -209,6 +209,9 @@ pub struct StartOptions {
     pub variables: Value,
     /// The terminal session it runs in.
     pub session: Option<String>,
+    /// Whether that session was opened for this run alone, with the environment of whoever starts
+    /// it: variables that are missing there are set here.
+    pub own_session: bool,
     /// Executions of nodes allowed.
     pub max_steps: Option<u64>,
     /// Seconds it may take.
@@ -395,6 +398,7 @@ impl Host {
             variables,
             env: Value::Null,
             session,
+            own_session: options.own_session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             timeout: options.timeout,
