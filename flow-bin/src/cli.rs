@@ -97,8 +97,9 @@ Examples:
 #[command(after_help = "\
 Required inputs can be given in their order after the workflow, those that -p names left out; others
 with -p. Both go before the values of --input-file. A value is read by the type of its input: a text
-as it is, yes/no or true/false for a boolean, JSON for arrays and objects. The result goes to standard output, progress to standard error. A run that asks
-something nobody here can answer waits: `flow answer` goes on with it.
+as it is, yes/no or true/false for a boolean, JSON for arrays and objects. The result goes to
+standard output, progress to standard error. A run that asks something nobody here can answer waits:
+`flow answer` goes on with it.
 
 Examples:
   flow run review main feature-x -p reviewer=bob
@@ -249,7 +250,7 @@ pub(crate) struct CancelArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RunsArguments {
     /// Only runs that stand so: running, waiting, sleeping, completed, failed or cancelled
-    #[arg(long)]
+    #[arg(long, value_delimiter = ',')]
     pub(crate) status: Vec<Status>,
 
     /// How the list is written
@@ -303,6 +304,10 @@ pub(crate) struct LogsArguments {
     /// Only what this step wrote
     #[arg(long, value_name = "ID")]
     pub(crate) step: Option<String>,
+
+    /// Go on as long as the run does; in JSON an object a line
+    #[arg(short, long)]
+    pub(crate) follow: bool,
 
     /// How it is written
     #[arg(long, value_enum, default_value_t)]

@@ -326,6 +326,17 @@ impl Engine {
         })
     }
 
+    /// Waits a while; true when this process is told to stop meanwhile.
+    pub(crate) fn pause(&mut self, time: std::time::Duration) -> bool {
+        let interrupts = &mut self.interrupts;
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = interrupts.next() => true,
+                () = tokio::time::sleep(time) => false,
+            }
+        })
+    }
+
     /// The workflow that a step calls by this name, if there is one.
     pub(crate) fn workflow(&self, name: &str, beside: Option<&Path>) -> Option<Graph> {
         self.workflows.find_beside(name, beside).ok()

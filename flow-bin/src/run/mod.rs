@@ -106,7 +106,7 @@ pub(crate) fn engine(
     library: Library,
     asked: Option<&str>,
     driving: &Driving,
-    output: &Output,
+    output: &mut Output,
 ) -> Result<(Engine, Arc<Screen>, Vec<String>)> {
     let prepared = match &driving.answers {
         None => None,
@@ -134,7 +134,13 @@ pub(crate) fn engine(
         driving.quiet,
         Arc::clone(&screen),
     );
-    let watch: Arc<dyn Watch> = match detail::Level::asked(driving.verbose) {
+    let level = detail::Level::asked(driving.verbose).unwrap_or_else(|word| {
+        output.warning(&format!(
+            "FLOW_LOG is `{word}`, which is no level: it can be off, info or debug"
+        ));
+        None
+    });
+    let watch: Arc<dyn Watch> = match level {
         None => Arc::clone(&screen) as _,
         Some(level) => Arc::new(detail::Details {
             screen: Arc::clone(&screen),
