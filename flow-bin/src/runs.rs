@@ -1,25 +1,21 @@
-//! `flow runs`, `flow show`, `flow logs`: what the journal knows of runs.
+//! `flow runs`, `flow show`: what the journal knows of runs.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
-use flow_runtime::host::Visit;
-use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
-use flow_runtime::run::{Effect, Ending, time};
+use flow_runtime::host::{Host, Visit};
+use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
+use flow_runtime::run::{Deed, Ending, time};
 use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
-use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
+use crate::cli::{RunsArguments, RunsFormat, ShowArguments, ShowFormat};
 use crate::engine::{Engine, open_runs};
 use crate::exit::{Exit, Usage};
 use crate::output::{Cell, Look, Output, Paint, plain, table};
 use crate::run::{elapsed, pending_json};
-
-/// Pieces of a log read at once.
-const PIECES: usize = 256;
 
 pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exit> {
     let engine = match arguments.outside {
@@ -34,12 +30,21 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
             for status in asked {
                 listing = listing.status(*status);
             }
-            if asked.contains(&Status::Waiting) && !asked.contains(&Status::Running) {
-                listing = listing.status(Status::Running);
+            // What is listed under one of these may stand otherwise, all told.
+            for (wanted, listed) in [
+                (Status::Waiting, Status::Running),
+                (Status::Sleeping, Status::Running),
+                (Status::Sleeping, Status::Waiting),
+            ] {
+                if asked.contains(&wanted) {
+                    listing = listing.status(listed);
+                }
             }
             let journal = engine.host.journal();
             let mut runs = journal.list(&listing, arguments.limit)?.runs;
-            runs.iter_mut().for_each(|run| alive(journal, run));
+            for run in &mut runs {
+                stands(&engine.host, run)?;
+            }
             runs.retain(|run| asked.is_empty() || asked.contains(&run.status));
             runs
         }
@@ -94,18 +99,38 @@ fn tell_outside(output: &mut Output) -> Result<()> {
     Ok(())
 }
 
+/// How a run stands, with those it has called and with nobody to drive it.
+fn stands(host: &Host, run: &mut RunRecord) -> Result<()> {
+    let mut holds = run.id;
+    if let Status::Running | Status::Waiting = run.status {
+        let called = host.called(run.id)?;
+        let open = called.iter().find(|called| !called.status.is_final());
+        // Whoever waits for one that sleeps does nothing else.
+        if let Some(open) = open
+            && let Some(until) = host.sleeps_until(&host.report(run.id)?)?
+        {
+            run.status = Status::Sleeping;
+            run.wake_at = Some(until);
+            run.pending = None;
+            holds = open.id;
+        }
+    }
+    if !host.journal().is_held(holds) {
+        alone(run);
+    }
+    Ok(())
+}
+
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
-fn alive(journal: &Journal, run: &mut RunRecord) {
+fn alone(run: &mut RunRecord) {
     let (status, reason) = match run.status {
         Status::Running => (Status::Waiting, "interrupted"),
         Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
         Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return,
     };
-    if !journal.is_held(run.id) {
-        run.status = status;
-        run.pending = Some(format!("{reason}; `flow resume` goes on"));
-    }
+    run.status = status;
+    run.pending = Some(format!("{reason}; `flow resume` goes on"));
 }
 
 fn look(status: Status) -> Look {
@@ -133,7 +158,7 @@ fn record(run: &RunRecord) -> Value {
 }
 
 /// The journal and the run that a person means.
-fn find(asked: &str) -> Result<(Engine, RunId)> {
+pub(crate) fn find(asked: &str) -> Result<(Engine, RunId)> {
     let Some(engine) = Engine::reading(Some(asked))? else {
         let usage = Usage::new(format!(
             "there is no run `{asked}`: nothing has been run here"
@@ -156,8 +181,14 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let (engine, run) = find(&arguments.run)?;
     let journal = engine.host.journal();
     let mut known = journal.run(run)?;
-    alive(journal, &mut known);
-    let report = engine.host.report(run)?;
+    stands(&engine.host, &mut known)?;
+    let mut report = engine.host.report(run)?;
+    if matches!(known.status, Status::Running | Status::Sleeping) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_millis());
+        let so_far = u64::try_from(now).map_or(0, |now| now.saturating_sub(known.started_at));
+        report.elapsed_ms = report.elapsed_ms.max(so_far);
+    }
     let pending = engine.host.pending(&report)?;
     let steps = engine.host.visits(run)?;
     let inputs = inputs(&engine, &known)?;
@@ -214,9 +245,6 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     if let Some(at) = known.wake_at {
         rows.push(field("wakes", &time::iso(at), plain));
     }
-    if let Some(error) = error {
-        rows.push(field("error", &error.message, Paint::red));
-    }
     if let Some(parent) = known.parent {
         rows.push(field("called by", &parent.to_string(), plain));
     }
@@ -225,6 +253,11 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         rows.push(field("called", &text, plain));
     }
     output.print(table(&rows, paint, output.width()))?;
+    if let Some(error) = error {
+        // What went wrong is not cut, however narrow the terminal.
+        let rows = [field("error", &error.message, Paint::red)];
+        output.print(table(&rows, paint, None))?;
+    }
     section("inputs", &inputs, output)?;
     if !steps.is_empty() {
         output.line("\nsteps")?;
@@ -236,7 +269,20 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     if let Some(values) = &report.return_values {
         section("return values", &values.to_json(), output)?;
     }
-    let waits: Vec<Value> = pending.iter().map(|it| pending_json(run, it)).collect();
+    // What is being done stands among the steps.
+    let is_asked = |deed: &Deed| match deed {
+        Deed::Prompt { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Judge { .. }
+        | Deed::Tool { .. } => true,
+        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
+    };
+    let waits: Vec<Value> = pending
+        .iter()
+        .filter(|it| is_asked(&it.action.what))
+        .map(|it| pending_json(run, it))
+        .collect();
     if !waits.is_empty() && !known.status.is_final() {
         section("pending", &Value::Array(waits), output)?;
     }
@@ -302,60 +348,4 @@ fn inputs(engine: &Engine, run: &RunRecord) -> Result<Value> {
         }
     }
     Ok(inputs)
-}
-
-pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exit> {
-    let (engine, run) = find(&arguments.run)?;
-    let history = engine.host.history(run)?;
-    let steps: HashMap<&str, &str> = history
-        .iter()
-        .filter_map(|(_, effect)| match effect {
-            Effect::Act(action) => Some((action.key.as_str(), action.node.as_str())),
-            _ => None,
-        })
-        .collect();
-    if let Some(step) = &arguments.step
-        && !steps.values().any(|known| known == step)
-    {
-        return Err(Usage::new(format!("no step `{step}` has run in {run}")).into());
-    }
-    let mut pieces = Vec::new();
-    let mut after = 0;
-    let mut writing: Option<String> = None;
-    loop {
-        let chunks = engine.host.journal().log_chunks(run, after, PIECES)?;
-        let Some(last) = chunks.last() else {
-            break;
-        };
-        after = last.place;
-        for chunk in chunks {
-            let step = steps.get(chunk.action.as_str()).copied().unwrap_or("?");
-            if arguments
-                .step
-                .as_deref()
-                .is_some_and(|wanted| wanted != step)
-            {
-                continue;
-            }
-            let text = String::from_utf8_lossy(&chunk.bytes);
-            if let ShowFormat::Json = arguments.format {
-                pieces.push(json!({"step": step, "stream": chunk.stream, "text": text}));
-                continue;
-            }
-            // A heading where another step begins to write, unless only one was asked for.
-            if arguments.step.is_none() && writing.as_deref() != Some(chunk.action.as_str()) {
-                let heading = output.paint.dim(&format!("--- {step}"));
-                output.line(heading)?;
-                writing = Some(chunk.action);
-            }
-            output.print(&text)?;
-            if !text.ends_with('\n') && arguments.step.is_none() {
-                output.line("")?;
-            }
-        }
-    }
-    if let ShowFormat::Json = arguments.format {
-        output.line(format_args!("{:#}", json!({ "logs": pieces })))?;
-    }
-    Ok(Exit::Done)
 }

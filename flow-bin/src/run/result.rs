@@ -100,6 +100,12 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         "step": action.node,
         "type": kind(&action.what),
     });
+    if let Some(told) = &awaited.agent_instructions {
+        pending["agent_instructions"] = json!(told);
+    }
+    if let Some(rules) = &awaited.validation {
+        pending["validation"] = rules.clone();
+    }
     match &action.what {
         Deed::Prompt {
             message,
@@ -127,10 +133,17 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         Deed::Delegate {
             instructions,
             agent,
-            ..
+            returns,
+            complaint,
         } => {
             pending["instructions"] = json!(instructions);
             pending["agent"] = json!(agent);
+            if let Some(schema) = returns {
+                pending["returns"] = schema.to_json();
+            }
+            if let Some(complaint) = complaint {
+                pending["complaint"] = json!(complaint);
+            }
         }
         Deed::DelegateItem {
             agent,
@@ -192,8 +205,14 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 }
                 _ => output.error(message),
             }
-            output.help(&format!("`flow resume {run}` tries the failed step again"));
             let kind = report.error.as_ref().map(|error| error.kind);
+            if kind == Some(FailureKind::Arguments) {
+                output.help(
+                    "set them in this shell, or write `NAME=value` before the command, and run it again",
+                );
+                return;
+            }
+            output.help(&format!("`flow resume {run}` tries the failed step again"));
             if let Some(FailureKind::Limit | FailureKind::TimeLimit) = kind {
                 output.help("with --max-steps N or --timeout TIME it may do more than before");
             }
@@ -245,7 +264,27 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
             let states: Vec<&str> = choices.iter().map(|(_, state)| state.as_str()).collect();
             ("which holds?".to_owned(), states.join("|"))
         }
-        Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: None,
+            ..
+        } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: Some(schema),
+            complaint,
+            ..
+        } => {
+            let mut asked = clean(instructions);
+            asked.push_str(&format!("\n  answered by JSON that satisfies {schema}"));
+            if let Some(complaint) = complaint {
+                asked.push_str(&format!(
+                    "\n  the last answer did not: {}",
+                    clean(complaint)
+                ));
+            }
+            (asked, "JSON".to_owned())
+        }
         Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
         Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
             return;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Bytes of the longest message, as over HTTP.
-const LONGEST: usize = 16 << 20;
+pub(super) const LONGEST: usize = 16 << 20;
 /// Room that is kept for the next line.
 const KEPT: usize = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -115,6 +115,17 @@ fn read(line: &[u8]) -> Message {
                 false => ErrorData::parse_error(why, None),
             };
             refusal(error, id)
+        }
+    }
+}
+
+/// The answer to a message that is none.
+pub(super) fn unreadable(said: &[u8]) -> Value {
+    match read(said) {
+        Message::Unreadable(reply) => reply,
+        Message::Known(_) | Message::Nothing => {
+            let error = ErrorData::invalid_request("this is not a message", None);
+            json!({"jsonrpc": "2.0", "id": null, "error": error})
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::agent::step::validation;
 use super::called::Pending;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
@@ -166,7 +167,12 @@ impl Driver {
     pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
-            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
+            // What is to be done is begun otherwise.
+            let is_news = matches!(
+                effect,
+                Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_)
+            );
+            if is_fresh && is_news {
                 self.act(effect);
             }
         }
@@ -375,13 +381,12 @@ impl Driver {
         if let Some(late) = &late {
             self.run.apply(late)?;
         }
+        // Before the end is recorded: after it nobody would look at the run again.
+        if let Some(data) = self.run.data() {
+            self.host.keep_definition(self.id, &data.start, &effects);
+        }
         match self.write(&event, late.as_ref(), &effects).await {
-            Ok(()) => {
-                if let Some(data) = self.run.data() {
-                    self.host.keep_definition(self.id, &data.start, &effects);
-                }
-                Ok(effects)
-            }
+            Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;
@@ -719,6 +724,8 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                agent_instructions: self.host.instructions_for(graph, &action.what),
+                validation: validation(&self.run, &action),
                 action,
             }),
             _ => None,

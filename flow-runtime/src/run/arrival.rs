@@ -122,7 +122,7 @@ impl Machine<'_> {
             // Not what is answered by a result.
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => return,
         };
-        self.move_on(id, node, next);
+        self.move_on(id, next);
     }
 
     fn put_back(&mut self, id: FrameId, node: u16, since: u64, waits: Waits) {
@@ -131,9 +131,9 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn move_on(&mut self, id: FrameId, node: u16, next: Next) {
+    pub(super) fn move_on(&mut self, id: FrameId, next: Next) {
         if let Next::Go(to) = next {
-            self.go(id, node, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }
@@ -185,12 +185,12 @@ impl Machine<'_> {
                 } else {
                     self.retry_or_fail(id, node, *asked, failure, Value::Null)
                 };
-                self.move_on(id, node, next);
+                self.move_on(id, next);
             }
             Waits::Judgement { .. } => {
                 self.release();
                 let next = self.fail_frame(id, failure);
-                self.move_on(id, node, next);
+                self.move_on(id, next);
             }
             Waits::Children(children) => {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
@@ -241,7 +241,7 @@ impl Machine<'_> {
             let failure = Failure::new(FailureKind::Refused, reason).at(&node);
             self.fail_frame(id, failure)
         };
-        self.move_on(id, step.node, next);
+        self.move_on(id, next);
     }
 
     /// An item that was handed to an agent has ended.
@@ -260,7 +260,7 @@ impl Machine<'_> {
             _ => None,
         };
         if let Some(index) = index {
-            self.child_ended(Some(Parent { frame: id, index }), ended);
+            self.child_ended(Some(Parent { frame: id, index }), ended.into());
         }
     }
 

@@ -148,6 +148,10 @@ impl Machine<'_> {
             ContractSide::Arguments => {
                 let mut message = format!("missing required environment variables: {names}");
                 match self.data.session(ROOT) {
+                    Some(_) if self.data.start.own_session => message.push_str(
+                        "; the run has the environment of the command that started it: set them \
+                         there first:",
+                    ),
                     Some(session) => {
                         message.push_str(&format!("; set them in the session `{session}` first:"));
                     }

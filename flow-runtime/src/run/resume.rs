@@ -51,7 +51,7 @@ impl Machine<'_> {
         {
             // The failed step is left as it is.
             self.visit_loops(ROOT);
-            self.go(ROOT, index, to);
+            self.go(ROOT, to);
             self.data.ready.push_back(ROOT);
             return;
         }

@@ -10,6 +10,7 @@ use super::environment::Snapshot;
 use super::error::Error;
 use super::lock;
 use super::options::{Options, Size};
+use super::private;
 use super::program::Program;
 use super::session::{Opening, Session};
 
@@ -251,6 +252,7 @@ impl Terminals {
         }
         let session = Session::open(opening, options)?;
         sessions.push(Arc::clone(&session));
+        private::sweep_once();
         Ok(session)
     }
 
