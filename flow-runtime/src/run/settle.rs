@@ -346,13 +346,16 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
-        let edge = match chosen(answer) {
-            Some(Value::Int(choice)) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
-            Some(Value::Str(name)) => edges.iter().copied().find(|at| {
-                let target = node.edges.get(usize::from(*at)).map(|edge| edge.to);
-                matches!(target, Some(Target::Node(to)) if self.node(id, to).is_some_and(|n| *n.id == **name))
-            }),
-            _ => None,
+        let states =
+            edges.iter().map(
+                |at| match node.edges.get(usize::from(*at)).map(|edge| edge.to) {
+                    Some(Target::Node(to)) => self.node(id, to).map_or("", |node| &node.id),
+                    Some(Target::Complete) | None => "",
+                },
+            );
+        let edge = match choice(answer, states) {
+            Choice::One(index) => edges.get(index).copied(),
+            Choice::None | Choice::Unknown => None,
         };
         match edge.and_then(|at| node.edges.get(usize::from(at))) {
             Some(edge) => self.follow(id, node, edge, &settled),
@@ -529,20 +532,50 @@ impl Settled {
 /// Fields that every state has when it ends.
 const STANDING: [&str; 2] = ["success", "error"];
 
+/// Where a judgement may name what it names.
+const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
+
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {
     match answer {
-        Value::Map(_) => answer.get("choice"),
+        Value::Map(_) => NAMED
+            .iter()
+            .find_map(|field| answer.get(field))
+            .and_then(chosen),
         other => Some(other),
     }
 }
 
+/// Which of some states a judgement names, in their order.
+fn choice<'s>(answer: &Value, states: impl Iterator<Item = &'s str>) -> Choice {
+    let states: Vec<&str> = states.collect();
+    let index = match chosen(answer) {
+        Some(Value::Null) => return Choice::None,
+        Some(Value::Int(index)) => usize::try_from(*index).ok(),
+        Some(Value::Str(name)) => {
+            let named = states.iter().position(|state| *state == name.trim());
+            named.or_else(|| name.trim().parse().ok())
+        }
+        _ => None,
+    };
+    match index.filter(|index| *index < states.len()) {
+        Some(index) => Choice::One(index),
+        None => Choice::Unknown,
+    }
+}
+
+/// What a judgement says.
+enum Choice {
+    /// This one holds.
+    One(usize),
+    /// None holds.
+    None,
+    /// Nothing that was asked about.
+    Unknown,
+}
+
 /// Whether an answer names one of the choices, or says that none holds.
 pub(super) fn is_judgement(choices: &[(String, String)], answer: &Value) -> bool {
-    match chosen(answer) {
-        Some(Value::Null) => true,
-        Some(Value::Int(index)) => usize::try_from(*index).is_ok_and(|index| index < choices.len()),
-        Some(Value::Str(name)) => choices.iter().any(|(_, state)| **state == **name),
-        _ => false,
-    }
+    let states = choices.iter().map(|(_, state)| state.as_str());
+    !matches!(choice(answer, states), Choice::Unknown)
 }
