@@ -211,7 +211,7 @@ impl<'r> Machine<'r> {
         });
         let sought = match sought {
             Ok(sought) => sought,
-            Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+            Err(failure) => return self.guard_failed(id, node, &settled, failure),
         };
         let mut at = from;
         while let Some(edge) = node.edges.get(at) {
@@ -220,7 +220,7 @@ impl<'r> Machine<'r> {
                 Guard::When(condition) => match self.holds(id, node, condition, &settled, sought) {
                     Ok(true) => return self.follow(id, node, edge, &settled),
                     Ok(false) => {}
-                    Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+                    Err(failure) => return self.guard_failed(id, node, &settled, failure),
                 },
                 guard if guard.holds_for(settled.outcome) => {
                     return self.follow(id, node, edge, &settled);
@@ -232,6 +232,21 @@ impl<'r> Machine<'r> {
         let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
+        }
+        self.fail_frame(id, failure)
+    }
+
+    /// A transition cannot be decided. That is not a failure of what the step did.
+    fn guard_failed(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        settled: &Settled,
+        failure: Failure,
+    ) -> Next {
+        let failure = failure.at(&node.id);
+        if settled.outcome == Outcome::Success {
+            self.abandon(id, Ending::Stuck(failure.message.clone()));
         }
         self.fail_frame(id, failure)
     }

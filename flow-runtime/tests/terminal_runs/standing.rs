@@ -142,3 +142,43 @@ states:
     let error = report.error.unwrap().message;
     assert!(error.contains("try_stdout"), "{error}");
 }
+
+#[tokio::test]
+async fn a_transition_that_cannot_be_decided_is_no_failure_of_the_tool() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: say
+states:
+  say:
+    action: {type: shell, command: "echo word"}
+    transitions: [{condition: {expression: "(stdout | int) > 3"}, next_state: end}]
+  end: {action: {type: shell, command: "true"}}
+"#;
+    let report = world.run(text, StartOptions::default()).await;
+    let error = report.error.unwrap().message;
+    assert!(error.contains("cannot be made a number"), "{error}");
+    let log = world.log(report.run);
+    assert_eq!(log[0]["tool_success"], true, "{log:#?}");
+    assert_eq!(log[0]["error"], serde_json::Value::Null);
+    let message = log[0]["transition"]["message"].as_str().unwrap();
+    assert!(message.contains("cannot be made a number"), "{message}");
+}
+
+#[tokio::test]
+async fn patterns_of_transitions_meet_every_line_as_those_of_awaits_do() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: say
+states:
+  say:
+    action: {type: shell, command: "printf 'one\\ntwo 2\\r\\nthree\\n'"}
+    transitions:
+      - {condition: {pattern_match: "^two \\d$", pattern_not_match: "^wo"}, next_state: end}
+  end:
+    action: {type: shell, command: "echo last"}
+    transitions: [{condition: {pattern_match: "last$"}, next_state: over}]
+  over: {action: {type: shell, command: "true"}}
+"#;
+    let report = world.completed(text, StartOptions::default()).await;
+    assert_eq!(report.final_state.as_deref(), Some("over"));
+}
