@@ -228,3 +228,16 @@ async def a_client_that_says_nothing_is_no_error(place):
     process.stdin.close()
     assert await process.wait() == 0
     assert await process.stderr.read() == b""
+
+
+async def a_session_that_has_ended_is_said_to_have_ended(place):
+    async with place.serve() as served:
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+        begin = {
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+        }
+        async with httpx2.AsyncClient() as client:
+            answer = await client.post(served.url, headers=headers, json=begin)
+            session = {**headers, "Mcp-Session-Id": answer.headers["mcp-session-id"]}
+            assert (await client.delete(served.url, headers=session)).status_code == 204

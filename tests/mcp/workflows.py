@@ -1262,3 +1262,34 @@ async def a_judge_sees_the_screen_of_now_and_answers_by_name_and_the_values_come
         assert (await call(client, "complete_workflow", run))["return_values"] == {"RESULT": "good"}
         shown = json.loads(await place.flow("show", run["workflow_id"], "--format", "json"))
         expect(shown, return_values={"RESULT": "good"}, session_id=status["session_id"])
+
+
+async def runs_stand_under_their_own_names_and_nothing_is_called_by_how_it_came(place):
+    body = {"steps": [{"id": "s", "type": "shell", "command": "echo same"}]}
+    async with place.connect() as client:
+        first = await call(client, "run_workflow", {"workflow_definition": {"name": "first", **body}})
+        expect(first, workflow_name="first", saved_workflow_name="first", workflow_saved=True)
+        second = await call(client, "run_workflow", {"workflow_definition": {"name": "second", **body}})
+        expect(second, workflow_name="second", saved_workflow_name="first", workflow_saved=False)
+        nameless = await call(client, "run_workflow", {"workflow_definition": body})
+        expect(nameless, workflow_name=None, saved_workflow_name="first")
+        runs = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+        assert [run["workflow"] for run in runs] == ["first", "second", "first"], runs
+        bad = await call(client, "create_workflow", {"workflow_definition": {"steps": [{"type": "nonsense"}]}})
+        expect(bad, success=False, workflow_name="")
+        listed = await call(client, "create_workflow", {"workflow_definition": {"name": "list", **body, "outputs": {"x": "1"}}})
+        assert any("_list" in warning for warning in listed["warnings"]), listed
+        expect(await call(client, "flow", {"flow_name": "_list"}), status="completed")
+
+
+async def a_plan_shows_variables_as_they_are_written(place):
+    place.workflow("greet", """\
+name: greet
+initial_state: a
+states:
+  a:
+    action: {tool: run_command, params: {command: "echo {who}", session_id: "{session_id}"}}
+""")
+    async with place.connect() as client:
+        plan = await call(client, "flow", {"flow_name": "greet", "dry_run": True})
+        assert "{who}" in str(plan["plan"]) and "variable(" not in str(plan["plan"]), plan

@@ -10,6 +10,7 @@ use flow_model::tools::{
 };
 use flow_runtime::host::{self, Answer, Pending, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
+use flow_runtime::library::says_name;
 use flow_runtime::run::{Happening, Refusal};
 use flow_runtime::value::Value as Given;
 use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, InputRequiredResult};
@@ -66,10 +67,14 @@ async fn run_workflow(
             ));
         }
     };
+    let is_named = match (&request.workflow_name, &request.workflow_definition) {
+        (None, Some(definition)) => says_name(definition),
+        _ => true,
+    };
     let mut response = RunWorkflowResponse {
         success: false,
         status: RunStatus::Failed,
-        workflow_name: definition.name(),
+        workflow_name: definition.name().filter(|_| is_named),
         workflow_id: None,
         session_id: request.session_id.clone(),
         final_state: String::new(),

@@ -51,6 +51,7 @@ pub use fan::task_inputs;
 use frame::Waits;
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::Machine;
+pub(crate) use meaning::own_limit;
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
 pub use past::{PastCall, PastTasks};

@@ -1,10 +1,11 @@
 //! Where the values of a step come from: its templates as written, with what each place in them
 //! stands for. For people and agents that want to understand a step; nothing depends on it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flow_model::expression::{Piece, pieces};
+use flow_model::expression::{Piece, pieces, rebrace};
 use flow_model::graph::{Expression, Kind, Node, Runner, StatePath, Template, Tier};
 
 use super::frame::{Frame, Waits};
@@ -312,7 +313,7 @@ fn interpolations(template: &Template, found: &mut Vec<(String, Template)>) {
                         source: inner.into(),
                         dialect: text.dialect,
                     };
-                    add(source[tag.range].to_owned(), expression);
+                    add(rebrace(&source[tag.range]).into_owned(), expression);
                 }
             }
         }
@@ -332,10 +333,16 @@ pub fn as_written(template: &Template) -> String {
             Value::Str(text) => text.to_string(),
             other => other.to_string(),
         },
-        Template::Expression(expression) => format!("{{{{ {} }}}}", expression.source.trim()),
+        Template::Expression(expression) => {
+            let source = expression.source.trim();
+            match rebrace(source) {
+                Cow::Borrowed(source) => format!("{{{{ {source} }}}}"),
+                Cow::Owned(variable) => variable,
+            }
+        }
         Template::Text(expression)
         | Template::Command(expression)
-        | Template::Pattern(expression) => expression.source.to_string(),
+        | Template::Pattern(expression) => rebrace(&expression.source).into_owned(),
         Template::List(items) => {
             let items: Vec<String> = items.iter().map(as_written).collect();
             format!("[{}]", items.join(", "))

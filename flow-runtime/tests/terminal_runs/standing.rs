@@ -182,3 +182,38 @@ states:
     let report = world.completed(text, StartOptions::default()).await;
     assert_eq!(report.final_state.as_deref(), Some("over"));
 }
+
+#[tokio::test]
+async fn the_log_says_what_was_asked_of_every_state() {
+    let world = World::new(&[]);
+    let text = r#"
+inputs: {n: integer}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: await_output, params: {pattern: never, timeout: 0.2}}
+    on_timeout: nap
+  nap:
+    action: {type: wait, duration_seconds: 0.01}
+    transitions: [{condition: success, next_state: note}]
+  note:
+    action: {type: set_state, updates: {seen: "{error}", again: "{{ inputs.n + 1 }}"}}
+"#;
+    let inputs = flow_runtime::value::Value::from(&serde_json::json!({"n": 1}));
+    let report = world.run_with(text, inputs, StartOptions::default()).await;
+    let log = world.log(report.run);
+    assert_eq!(log[1]["tool_success"], true, "{log:#?}");
+    let missed = log[1]["error"].as_str().unwrap();
+    assert!(
+        missed.contains("the pattern `never` was not found"),
+        "{missed}"
+    );
+    assert_eq!(log[2]["tool"], "wait");
+    assert_eq!(log[2]["params"]["duration_seconds"], 0.01);
+    assert_eq!(log[3]["tool"], "set_state");
+    let updates = serde_json::json!({"seen": "{error}", "again": "{{ inputs.n + 1 }}"});
+    assert_eq!(log[3]["params"]["updates"], updates);
+}
