@@ -201,6 +201,11 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         shown["states_executed"] = json!(report.states_executed);
         shown["elapsed_ms"] = json!(report.elapsed_ms);
         shown["output"] = report.output.to_json();
+        shown["return_values"] = match &report.return_values {
+            Some(values) => values.to_json(),
+            None => json!({}),
+        };
+        shown["session_id"] = json!(report.last_session);
         shown["state"] = report.state.to_json();
         shown["error"] = json!(error.map(|error| &error.message));
         shown["pending"] = pending.iter().map(|it| pending_json(run, it)).collect();
@@ -261,6 +266,9 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     }
     section("state", &report.state.to_json(), output)?;
     section("output", &report.output.to_json(), output)?;
+    if let Some(values) = &report.return_values {
+        section("return values", &values.to_json(), output)?;
+    }
     // What is being done stands among the steps.
     let is_asked = |deed: &Deed| match deed {
         Deed::Prompt { .. }

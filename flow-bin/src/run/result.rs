@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{Pending, Report, ReportStatus};
+use flow_runtime::host::{JUDGE_INSTRUCTIONS, Pending, Report, ReportStatus};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::{Deed, FailureKind};
 use flow_runtime::value::Value as Given;
@@ -116,11 +116,19 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
             pending["message"] = json!(message);
             pending["options"] = options.iter().map(Given::to_json).collect();
         }
-        Deed::Judge { choices, .. } => {
-            let choices = choices.iter();
-            pending["choices"] = choices
-                .map(|(description, state)| json!({"description": description, "state": state}))
-                .collect();
+        Deed::Judge { choices, result } => {
+            let choices = choices.iter().enumerate();
+            let choices = choices.map(|(index, (description, state))| {
+                json!({
+                    "index": index,
+                    "description": description,
+                    "next_state": state,
+                    "state": state,
+                })
+            });
+            pending["choices"] = choices.collect();
+            pending["result"] = result.to_json();
+            pending["instructions"] = json!(JUDGE_INSTRUCTIONS);
         }
         Deed::Delegate {
             instructions,

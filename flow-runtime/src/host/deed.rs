@@ -154,6 +154,12 @@ impl Host {
                     .await
             }
             Deed::Judge { choices, result } => {
+                self.let_settle(result).await;
+                let looked = self.shown(run, action);
+                let result = match &looked.what {
+                    Deed::Judge { result, .. } => result,
+                    _ => result,
+                };
                 let record = self.journal().run(run);
                 let workflow = record.map(|record| record.workflow).unwrap_or_default();
                 let shown = secret::mask_value(result);

@@ -199,7 +199,7 @@ impl<'r> Machine<'r> {
         from: usize,
     ) -> Next {
         // Shared, so that the settled step can still be handed on.
-        let result = settled.result.clone();
+        let result = settled.seen();
         let patterns = self.patterns;
         let extras = Extras {
             result: Some(&result),
@@ -211,7 +211,7 @@ impl<'r> Machine<'r> {
         });
         let sought = match sought {
             Ok(sought) => sought,
-            Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+            Err(failure) => return self.guard_failed(id, node, &settled, failure),
         };
         let mut at = from;
         while let Some(edge) = node.edges.get(at) {
@@ -220,7 +220,7 @@ impl<'r> Machine<'r> {
                 Guard::When(condition) => match self.holds(id, node, condition, &settled, sought) {
                     Ok(true) => return self.follow(id, node, edge, &settled),
                     Ok(false) => {}
-                    Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+                    Err(failure) => return self.guard_failed(id, node, &settled, failure),
                 },
                 guard if guard.holds_for(settled.outcome) => {
                     return self.follow(id, node, edge, &settled);
@@ -232,6 +232,21 @@ impl<'r> Machine<'r> {
         let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
+        }
+        self.fail_frame(id, failure)
+    }
+
+    /// A transition cannot be decided. That is not a failure of what the step did.
+    fn guard_failed(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        settled: &Settled,
+        failure: Failure,
+    ) -> Next {
+        let failure = failure.at(&node.id);
+        if settled.outcome == Outcome::Success {
+            self.abandon(id, Ending::Stuck(failure.message.clone()));
         }
         self.fail_frame(id, failure)
     }
@@ -346,13 +361,16 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
-        let edge = match chosen(answer) {
-            Some(Value::Int(choice)) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
-            Some(Value::Str(name)) => edges.iter().copied().find(|at| {
-                let target = node.edges.get(usize::from(*at)).map(|edge| edge.to);
-                matches!(target, Some(Target::Node(to)) if self.node(id, to).is_some_and(|n| *n.id == **name))
-            }),
-            _ => None,
+        let states =
+            edges.iter().map(
+                |at| match node.edges.get(usize::from(*at)).map(|edge| edge.to) {
+                    Some(Target::Node(to)) => self.node(id, to).map_or("", |node| &node.id),
+                    Some(Target::Complete) | None => "",
+                },
+            );
+        let edge = match choice(answer, states) {
+            Choice::One(index) => edges.get(index).copied(),
+            Choice::None | Choice::Unknown => None,
         };
         match edge.and_then(|at| node.edges.get(usize::from(at))) {
             Some(edge) => self.follow(id, node, edge, &settled),
@@ -371,8 +389,9 @@ impl<'r> Machine<'r> {
         settled: &Settled,
         sought: Sought<'_>,
     ) -> Result<bool, Failure> {
+        let seen = settled.seen();
         let extras = Extras {
-            result: Some(&settled.result),
+            result: Some(&seen),
             ..Extras::default()
         };
         Ok(match condition {
@@ -389,12 +408,11 @@ impl<'r> Machine<'r> {
             }
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
-                settled.result.get(field).unwrap_or(&Value::Null) == &wanted
+                settled.field(field) == wanted
             }
             Condition::FieldContains(field, template) => {
                 let wanted = plain(&self.render(id, node, template, extras)?);
-                let value = settled.result.get(field).map(plain).unwrap_or_default();
-                value.contains(&wanted)
+                plain(&settled.field(field)).contains(&wanted)
             }
             Condition::Expression(expression) => self.test(id, node, expression, extras)?,
             Condition::All(all) => {
@@ -438,48 +456,141 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// Variables that a state's result sets: its own, and the standard ones.
+    /// Variables that a state sets when it ends: whether it succeeded and why not, the fields of its
+    /// result, and the standard ones.
     pub(super) fn remember(&mut self, node: &Node, settled: &Settled) {
-        let Value::Map(result) = &settled.result else {
-            return;
-        };
-        let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
+        self.forget_fields(node);
+        let success = settled.succeeded();
+        let error = Value::text(settled.reason());
+        let standing = [("success", &success), ("error", &error)];
+        let result = settled.result.as_map();
+        let fields = result.into_iter().flat_map(|result| &result.0);
+        let fields = fields
+            .map(|(field, value)| (field.as_ref(), value))
+            .filter(|(field, value)| **value != Value::Null && !STANDING.contains(field))
+            .chain(standing);
         for (field, value) in fields {
-            let standard = flow_model::tools::STANDARD_VARIABLES
-                .iter()
-                .find(|variable| variable.field == field.as_ref());
-            if let Some(standard) = standard {
-                self.data
-                    .variables
-                    .insert(Arc::from(standard.name), value.clone());
+            let mut standard = flow_model::tools::STANDARD_VARIABLES.iter();
+            if let Some(standard) = standard.find(|variable| variable.field == field) {
+                let name = Arc::from(standard.name);
+                self.data.variables.insert(name, value.clone());
             }
+            let name = Arc::from(format!("{}_{field}", node.id));
+            self.data.variables.insert(name, value.clone());
         }
-        for (field, value) in &result.0 {
-            let name = format!("{}_{field}", node.id);
-            // A field that the last result does not have is not that of the one before.
-            if *value == Value::Null {
-                self.data.variables.shift_remove(name.as_str());
-            } else {
-                self.data.variables.insert(Arc::from(name), value.clone());
+    }
+
+    /// What an earlier result of a state has set is not that of its last one.
+    fn forget_fields(&mut self, node: &Node) {
+        let own = format!("{}_", node.id);
+        let states = &self.graph.body.nodes;
+        let given = &self.data.start.variables;
+        let is_own = |name: &str| {
+            let longer = |other: &Node| {
+                let rest = name.strip_prefix(other.id.as_ref());
+                other.id.len() > node.id.len() && rest.is_some_and(|it| it.starts_with('_'))
+            };
+            name.starts_with(&own) && given.get(name).is_none() && !states.iter().any(longer)
+        };
+        self.data.variables.retain(|name, _| !is_own(name));
+    }
+}
+
+impl Settled {
+    /// Whether it succeeded, in the words of the tool where it has some: an await that has waited
+    /// for nothing has done what it was asked to.
+    fn succeeded(&self) -> Value {
+        let own = self.result.get("success");
+        match (self.outcome, own) {
+            (Outcome::Failure, _) => Value::Bool(false),
+            (_, Some(Value::Bool(own))) => Value::Bool(*own),
+            (Outcome::Success, _) => Value::Bool(true),
+            _ => Value::Bool(false),
+        }
+    }
+
+    /// Why it failed, or was too late; empty where it did neither.
+    fn reason(&self) -> &str {
+        let own = self.result.get("error").and_then(Value::as_str);
+        let failure = self.error.as_ref().map(|failure| failure.message.as_str());
+        own.filter(|own| !own.is_empty())
+            .or(failure)
+            .unwrap_or_default()
+    }
+
+    /// The result as conditions see it: one of a failure says so.
+    fn seen(&self) -> Value {
+        match &self.result {
+            Value::Map(map) if self.error.is_some() => {
+                let mut map = (**map).clone();
+                for field in STANDING {
+                    map.0.insert(Arc::from(field), self.field(field));
+                }
+                Value::Map(map.into())
             }
+            other => other.clone(),
+        }
+    }
+
+    /// A field of the result, or one of those that every state has.
+    fn field(&self, field: &str) -> Value {
+        match (field, self.result.get(field)) {
+            ("success", _) => self.succeeded(),
+            ("error", None | Some(Value::Null)) if self.error.is_some() => {
+                Value::text(self.reason())
+            }
+            (_, own) => own.cloned().unwrap_or_default(),
         }
     }
 }
+
+/// Fields that every state has when it ends.
+const STANDING: [&str; 2] = ["success", "error"];
+
+/// Where a judgement may name what it names.
+const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
 
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {
     match answer {
-        Value::Map(_) => answer.get("choice"),
+        Value::Map(_) => NAMED
+            .iter()
+            .find_map(|field| answer.get(field))
+            .and_then(chosen),
         other => Some(other),
     }
 }
 
+/// Which of some states a judgement names, in their order.
+fn choice<'s>(answer: &Value, states: impl Iterator<Item = &'s str>) -> Choice {
+    let states: Vec<&str> = states.collect();
+    let index = match chosen(answer) {
+        Some(Value::Null) => return Choice::None,
+        Some(Value::Int(index)) => usize::try_from(*index).ok(),
+        Some(Value::Str(name)) => {
+            let named = states.iter().position(|state| *state == name.trim());
+            named.or_else(|| name.trim().parse().ok())
+        }
+        _ => None,
+    };
+    match index.filter(|index| *index < states.len()) {
+        Some(index) => Choice::One(index),
+        None => Choice::Unknown,
+    }
+}
+
+/// What a judgement says.
+enum Choice {
+    /// This one holds.
+    One(usize),
+    /// None holds.
+    None,
+    /// Nothing that was asked about.
+    Unknown,
+}
+
 /// Whether an answer names one of the choices, or says that none holds.
 pub(super) fn is_judgement(choices: &[(String, String)], answer: &Value) -> bool {
-    match chosen(answer) {
-        Some(Value::Null) => true,
-        Some(Value::Int(index)) => usize::try_from(*index).is_ok_and(|index| index < choices.len()),
-        Some(Value::Str(name)) => choices.iter().any(|(_, state)| **state == **name),
-        _ => false,
-    }
+    let states = choices.iter().map(|(_, state)| state.as_str());
+    !matches!(choice(answer, states), Choice::Unknown)
 }

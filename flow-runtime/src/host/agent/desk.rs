@@ -524,7 +524,8 @@ impl Desk {
         for handout in &found.steps {
             let step = match handout {
                 Handout::Action(action) if waits(action) && !is_call(action) => {
-                    step::of_action(&self.driver.host, run, action)
+                    let action = self.driver.host.shown(self.driver.id, action);
+                    step::of_action(&self.driver.host, run, &action)
                 }
                 Handout::Tasks(tasks) => {
                     step::of_tasks(&self.driver.host, run, self.driver.id, tasks, what.page)
