@@ -7,7 +7,7 @@ use flow_model::graph::{
 };
 
 use super::effect::{Action, Deed, Effect};
-use super::event::{Failure, FailureKind};
+use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine, plain};
 use super::time::after;
@@ -159,6 +159,7 @@ impl<'r> Machine<'r> {
                     },
                     depth,
                     response: call.answer == CallAnswer::Response,
+                    goes_on: false,
                 })
             }
             Kind::Condition { .. }
@@ -196,13 +197,18 @@ impl<'r> Machine<'r> {
         let action = self.next_action();
         Action {
             id: action,
-            key: format!("{}-{}", self.data.start.run, action.0),
+            key: self.key(action),
             frame: id,
             node: node.id.to_string(),
             attempt: 1,
             deadline: seconds_for(node, &deed).map(|seconds| after(self.at, seconds)),
             what: deed,
         }
+    }
+
+    /// What repeated work of an action is recognised by.
+    pub(super) fn key(&self, action: ActionId) -> String {
+        format!("{}-{}", self.data.start.run, action.0)
     }
 
     /// Hands an action out, or lets it wait for its turn.

@@ -222,6 +222,9 @@ pub enum Deed {
         depth: u32,
         /// The whole response is wanted, not only the outputs.
         response: bool,
+        /// The run that was called has failed, and is to go on from there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        goes_on: bool,
     },
     /// Look up environment variables in a terminal session; nothing is typed into it. Answered
     /// with those that are set, by name.

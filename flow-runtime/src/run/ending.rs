@@ -16,6 +16,7 @@ impl<'r> Machine<'r> {
     /// A frame has reached the end of its body, or returned.
     pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
         self.leave_all(id);
+        self.close_containers(id, Target::Complete);
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
@@ -23,7 +24,7 @@ impl<'r> Machine<'r> {
             BodyRef::Main => self.complete_run(value),
             BodyRef::Task(_) => {
                 let parent = frame.parent;
-                self.data.frames.remove(&id);
+                self.discard_frame(id);
                 self.child_ended(parent, Ok(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
@@ -32,7 +33,6 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Cleanup(task) => {
                 let (parent, failure) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
                 let failure =
                     failure.unwrap_or_else(|| Failure::new(FailureKind::Child, "the task failed"));
                 let returns = self
@@ -41,12 +41,13 @@ impl<'r> Machine<'r> {
                     .get(usize::from(task))
                     .and_then(|task| task.on_error.as_ref())
                     .is_some_and(|on_error| on_error.returns);
-                let ended = if returns {
-                    Ok(Value::map([("error", failure.to_value())]))
+                if returns {
+                    self.discard_frame(id);
+                    let error = Value::map([("error", failure.to_value())]);
+                    self.child_ended(parent, Ok(error));
                 } else {
-                    Err(failure)
-                };
-                self.child_ended(parent, ended);
+                    self.park_failed(id, failure);
+                }
             }
         }
     }
@@ -117,9 +118,8 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Task(task) => self.fail_task(id, task, failure),
             BodyRef::Cleanup(_) => {
-                let (parent, first) = (frame.parent, frame.error.clone());
-                self.data.frames.remove(&id);
-                self.child_ended(parent, Err(first.unwrap_or(failure)));
+                let first = frame.error.clone();
+                self.park_failed(id, first.unwrap_or(failure));
             }
         }
         Next::Over
@@ -131,19 +131,17 @@ impl<'r> Machine<'r> {
             .tasks
             .get(usize::from(task))
             .and_then(|task| task.on_error.as_ref());
+        let Some(handler) = handler else {
+            self.park_failed(id, failure);
+            return;
+        };
+        self.stop_timers(id);
         let Some(frame) = self.data.frames.get_mut(&id) else {
             return;
         };
-        let Some(handler) = handler else {
-            let parent = frame.parent;
-            self.data.frames.remove(&id);
-            self.child_ended(parent, Err(failure));
-            return;
-        };
+        frame.set_standing();
         frame.body = BodyRef::Cleanup(task);
         frame.at = handler.body.entry;
-        frame.loops.clear();
-        frame.jumps.clear();
         frame.step = None;
         frame.error = Some(failure);
         self.data.ready.push_back(id);
@@ -226,6 +224,9 @@ impl<'r> Machine<'r> {
             self.data.used += self.at.saturating_sub(since);
         }
         self.data.status = finish.status;
+        if finish.status != Status::Failed {
+            self.discard_all();
+        }
         self.data.resting = false;
         self.data.ready.clear();
         self.effects.push(Effect::Finish(finish));
@@ -245,16 +246,14 @@ impl<'r> Machine<'r> {
         for frame in frames {
             self.abandon(frame, Ending::Stopped);
         }
-        self.data.frames.retain(|id, _| *id == ROOT);
-        if let Some(frame) = self.data.frames.get_mut(&ROOT) {
-            frame.step = None;
-        }
+        self.park_all();
     }
 
     /// The workflow from its start, with fresh state.
     pub(super) fn restart(&mut self) {
         let inputs = self.data.start.inputs.clone();
         self.data.frames.clear();
+        self.data.parked.clear();
         self.data.frames.insert(
             ROOT,
             Frame::new(BodyRef::Main, self.graph.body.entry, inputs),

@@ -7,7 +7,7 @@ use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template}
 
 use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
-use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
+use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Kept, Parent, Progress, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::name::Names;
 use super::origin::reads_item;
@@ -31,6 +31,10 @@ impl<'r> Machine<'r> {
         node: &'r Node,
         fan: &'r FanOut,
     ) -> Result<Next, Failure> {
+        if let Some(children) = self.take_children(id, index) {
+            self.fan_out_again(id, index, node, fan, children);
+            return Ok(Next::Wait);
+        }
         let items = self.items(id, node, &fan.items)?;
         let count = items.as_list().map_or(0, <[Value]>::len);
         if count == 0 {
@@ -54,6 +58,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
+            parked: BTreeMap::new(),
             tasks,
             name: name.unwrap_or_default(),
             prompt,
@@ -61,6 +66,26 @@ impl<'r> Machine<'r> {
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
         Ok(Next::Wait)
+    }
+
+    /// The children that have not given a result go on, or begin.
+    fn fan_out_again(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        fan: &'r FanOut,
+        mut children: Box<Children>,
+    ) {
+        children.tasks = self.number_tasks(id, node);
+        let names = Names {
+            graph: self.graph,
+            data: self.data,
+        };
+        let name = children.tasks.map(|tasks| names.of(id, node, tasks));
+        children.name = name.unwrap_or_default();
+        self.wait(id, index, Waits::Children(children));
+        self.go_on(id, index, node, fan);
     }
 
     /// What the author tells every sub-agent, where that is the same for all. One that depends on
@@ -153,8 +178,18 @@ impl<'r> Machine<'r> {
 
     /// Starts an item; one that cannot be started has failed.
     fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
+        let children = self.children(id);
+        let parked = children.and_then(|children| children.parked.remove(&item));
+        if let Some(child) = parked
+            && self.unpark(child)
+        {
+            if let Some(children) = self.children(id) {
+                children.running.insert(item, Child::Frame(child));
+            }
+            return;
+        }
         if let Err(failure) = self.start_child(id, node, fan, item) {
-            self.note_end(id, node, fan, item, Err(failure));
+            self.note_end(id, node, fan, item, None, Err(failure));
         }
     }
 
@@ -221,12 +256,10 @@ impl<'r> Machine<'r> {
         let Some((id, index)) = self.tasks(tasks) else {
             return;
         };
-        if let Some(children) = self.children(id).cloned() {
-            self.remember_tasks(&children);
-        }
-        self.stop_children(id);
+        // Whoever says so is not told that it is no longer wanted.
         self.data.waiting.remove(&tasks);
-        let next = self.failed(id, index, failure, Value::Null);
+        self.stop_step(id);
+        let next = self.attempt_failed(id, index, failure, Value::Null);
         if let Next::Go(to) = next {
             self.go(id, index, to);
             self.data.ready.push_back(id);
@@ -366,10 +399,10 @@ impl<'r> Machine<'r> {
             return;
         };
         children.handed.remove(&index);
-        if children.running.remove(&index).is_none() {
+        let Some(child) = children.running.remove(&index) else {
             return;
-        }
-        self.note_end(id, node, fan, index, ended);
+        };
+        self.note_end(id, node, fan, index, Some(child), ended);
         self.go_on(id, step_node, node, fan);
     }
 
@@ -392,12 +425,14 @@ impl<'r> Machine<'r> {
         node: &'r Node,
         fan: &'r FanOut,
         index: usize,
+        child: Option<Child>,
         ended: Result<Value, Failure>,
     ) {
         let Some(children) = self.children(id) else {
             return;
         };
         let mut collect = None;
+        let mut unused = None;
         match ended {
             Ok(value) => {
                 children.failures.remove(&index);
@@ -410,7 +445,15 @@ impl<'r> Machine<'r> {
                 {
                     *tries += 1;
                     children.waiting.push_back(index);
+                    unused = child;
                 } else {
+                    match (child, fan.on_child_error) {
+                        (Some(_), OnChildError::Continue) => unused = child,
+                        (Some(Child::Frame(frame)), _) => {
+                            children.parked.insert(index, frame);
+                        }
+                        (Some(Child::Action(_)) | None, _) => {}
+                    }
                     if children.collected.insert(index) {
                         collect = Some(failure.to_value());
                     }
@@ -418,6 +461,9 @@ impl<'r> Machine<'r> {
                     children.stopped |= fan.on_child_error == OnChildError::FailAll;
                 }
             }
+        }
+        if let Some(Child::Frame(frame)) = unused {
+            self.discard_parked(frame);
         }
         if let (Some(path), Some(error)) = (&fan.collect_to, collect) {
             self.collect(id, node, path, index, error);
@@ -469,6 +515,11 @@ impl<'r> Machine<'r> {
         children.handed.clear();
         let running = std::mem::take(&mut children.running);
         children.waiting.clear();
+        for (item, child) in &running {
+            if let Child::Frame(frame) = child {
+                children.parked.insert(*item, *frame);
+            }
+        }
         for child in running.into_values() {
             match child {
                 Child::Frame(frame) => self.stop_frame(frame),
@@ -495,7 +546,7 @@ impl<'r> Machine<'r> {
                 }
             };
             self.abandon(id, Ending::Stopped);
-            let Some(frame) = self.data.frames.remove(&id) else {
+            let Some(mut frame) = self.data.frames.remove(&id) else {
                 continue;
             };
             self.data.ready.retain(|ready| *ready != id);
@@ -509,16 +560,30 @@ impl<'r> Machine<'r> {
                 self.data.waiting.remove(&action);
                 self.effects.push(Effect::Stop(action));
             }
-            match frame.step.map(|step| step.waits) {
-                Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
+            let step = frame.step.take();
+            match step.map(|step| (step.node, step.waits)) {
+                Some((
+                    _,
+                    Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. },
+                )) => {
                     self.release();
                 }
-                Some(Waits::Children(children)) => {
+                Some((node, Waits::Children(mut children))) => {
                     self.remember_tasks(&children);
-                    stopping.extend(children.running.into_values().rev());
+                    stopping.extend(children.running.values().rev());
+                    children.go_on_later();
+                    frame.kept = Some(Box::new(Kept {
+                        node,
+                        what: Progress::Children(children),
+                    }));
                 }
-                Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
+                Some((
+                    _,
+                    Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. },
+                ))
+                | None => {}
             }
+            self.data.parked.insert(id, frame.parked());
         }
     }
 
@@ -542,6 +607,10 @@ impl<'r> Machine<'r> {
             self.data.waiting.remove(&tasks);
             self.remember_tasks(&children);
         }
+        let step = self.data.frames.get_mut(&id).map(|frame| frame.step.take());
+        if let Some(Waits::Children(children)) = step.flatten().map(|step| step.waits) {
+            self.keep_children(id, index, children);
+        }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {
                 match self.settle_success(id, index, Value::list(results)) {
@@ -555,7 +624,7 @@ impl<'r> Machine<'r> {
                     node.id
                 );
                 let failure = Failure::new(FailureKind::Child, both_ends(message));
-                self.failed(id, index, failure, Value::list(results))
+                self.attempt_failed(id, index, failure, Value::list(results))
             }
         };
         if let Next::Go(to) = next {

@@ -250,7 +250,7 @@ impl Run {
                 found.steps.push(Handout::Action(action));
             }
             Waits::Turn(_) | Waits::Environment { .. } => found.goes_on = true,
-            Waits::Pause { .. } => found.wake(step.since),
+            Waits::Pause { .. } | Waits::Again { .. } => found.wake(step.since),
             Waits::Time { seconds, .. } => found.wake(after(step.since, *seconds)),
             Waits::Children(children) => {
                 let tasks = children.tasks.and_then(|tasks| self.tasks(tasks));
@@ -306,7 +306,7 @@ impl Run {
             | Waits::Environment { action, .. }
             | Waits::Pause { action, .. } => (action.id == id).then_some(&**action),
             Waits::Children(children) => children.handed.values().find(|item| item.id == id),
-            Waits::Time { .. } => None,
+            Waits::Time { .. } | Waits::Again { .. } => None,
         }
     }
 

@@ -8,6 +8,7 @@ mod action;
 mod arrival;
 mod clock;
 mod computed;
+mod container;
 mod contract;
 mod data;
 pub mod effect;
@@ -22,6 +23,7 @@ mod meaning;
 mod name;
 mod observe;
 mod origin;
+mod park;
 mod past;
 mod pattern;
 mod program;
@@ -194,7 +196,7 @@ impl Run {
                         },
                     ));
                 }
-                Some((Waits::Pause { timer, .. }, _)) => {
+                Some((Waits::Pause { timer, .. } | Waits::Again { timer }, _)) => {
                     pending.push((
                         *timer,
                         Effect::Sleep {
@@ -209,6 +211,8 @@ impl Run {
                 }
                 Some((Waits::Turn(_), _)) | None => {}
             }
+            let timers = frame.containers.iter().filter_map(|it| it.timer);
+            pending.extend(timers.map(|(timer, until)| (timer, Effect::Sleep { timer, until })));
         }
         if let Some((timer, until)) = data.limit {
             pending.push((timer, Effect::Sleep { timer, until }));

@@ -131,9 +131,6 @@ impl<'r> Machine<'r> {
             return Next::Over;
         };
         let failure = failure.at(&node.id);
-        if failure.kind == FailureKind::Limit && matches!(node.kind, Kind::While { .. }) {
-            return self.fail_frame(id, failure);
-        }
         if let Some(fallback) = &node.fallback_value {
             let error = failure.to_value();
             let extras = Extras {
@@ -145,22 +142,11 @@ impl<'r> Machine<'r> {
                 .and_then(|value| self.settle_success(id, index, value));
             return match settled {
                 Ok(next) => next,
-                Err(failure) => self.fail_frame(id, failure),
+                Err(failure) => self.unhandled(id, index, failure),
             };
         }
-        if !node.error_writes.is_empty() {
-            let error = failure.to_value();
-            let written = self.write(
-                id,
-                node,
-                &node.error_writes,
-                Some(&result),
-                Some(&error),
-                false,
-            );
-            if let Err(failure) = written {
-                return self.fail_frame(id, failure);
-            }
+        if let Err(failure) = self.write_error(id, node, &failure, &result) {
+            return self.unhandled(id, index, failure);
         }
         self.settle(
             id,
@@ -175,6 +161,23 @@ impl<'r> Machine<'r> {
                 error: Some(failure),
             },
         )
+    }
+
+    /// Writes what a failed step is to write.
+    pub(super) fn write_error(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        failure: &Failure,
+        result: &Value,
+    ) -> Result<(), Failure> {
+        if node.error_writes.is_empty() {
+            return Ok(());
+        }
+        let error = failure.to_value();
+        let writes = &node.error_writes;
+        self.write(id, node, writes, Some(result), Some(&error), false)
+            .map(drop)
     }
 
     /// Chooses the edge of a settled step.
@@ -229,11 +232,16 @@ impl<'r> Machine<'r> {
             }
             at += 1;
         }
+        let failed = settled.error.is_some();
         let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
-        self.fail_frame(id, failure)
+        if failed {
+            self.unhandled(id, index, failure)
+        } else {
+            self.fail_frame(id, failure)
+        }
     }
 
     /// Why nothing leads on from a settled step.

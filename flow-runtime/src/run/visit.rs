@@ -23,9 +23,11 @@ impl<'r> Machine<'r> {
                 |index: &u16| matches!(nodes.get(usize::from(*index)), Some(n) if n.id == node.id);
             frame.visits.iter().rposition(is_it)
         });
-        if let (Some(at), Some(frame)) = (at, self.data.frames.get_mut(&id)) {
-            frame.visits.remove(at);
-        }
+        // A condition is left once it has decided; what happens in it is told of its steps.
+        let (Some(at), Some(frame)) = (at, self.data.frames.get_mut(&id)) else {
+            return;
+        };
+        frame.visits.remove(at);
         let next = self.onward(id, to);
         self.effects.push(Effect::Left {
             place: place(id, node),
@@ -77,6 +79,11 @@ impl<'r> Machine<'r> {
             Some(frame) => std::mem::take(&mut frame.visits),
             None => return,
         };
+        self.left_nowhere(id, visits, ending);
+    }
+
+    /// Visits end, the innermost in this way and the others stopped.
+    pub(super) fn left_nowhere(&mut self, id: FrameId, visits: Vec<u16>, ending: Ending) {
         let mut ending = Some(ending);
         for index in visits.into_iter().rev() {
             if let Some(node) = self.node(id, index) {
@@ -86,6 +93,15 @@ impl<'r> Machine<'r> {
                     next: Onward::Nowhere,
                 });
             }
+        }
+    }
+
+    /// A container is left only to be entered once more.
+    pub(super) fn leave_to_retry(&mut self, id: FrameId, index: u16, outcome: Ending) {
+        let frame = self.data.frames.get(&id);
+        let is_visited = frame.is_some_and(|frame| frame.visits.contains(&index));
+        if let (true, Some(node)) = (is_visited, self.node(id, index)) {
+            self.left(id, node, outcome, Target::Node(index));
         }
     }
 
