@@ -127,6 +127,8 @@ pub enum Named<'a> {
     Tasks(Tasks<'a>),
     /// A step, by this name, of the workflow that this action calls.
     Called(&'a Action, &'a str),
+    /// A step that waits for its turn, or for its next attempt: nobody has it.
+    Later,
     /// A step that is over.
     Past,
     /// Nothing.
@@ -418,7 +420,7 @@ impl Run {
         let mut past = false;
         if let Some(number) = number_of(name) {
             match self.numbered(number, name) {
-                Named::Nobody => past |= number.0 <= data.next_action && number.0 > 0,
+                Named::Nobody => past |= self.was_handed_out(data, number, name),
                 found => return found,
             }
         }
@@ -460,7 +462,10 @@ impl Run {
     fn numbered(&self, number: ActionId, name: &str) -> Named<'_> {
         if let Some(action) = self.action(number) {
             if self.step_name(action) == name {
-                return Named::Action(action);
+                return match self.is_handed_out(number) {
+                    true => Named::Action(action),
+                    false => Named::Later,
+                };
             }
         } else if let Some(tasks) = self.tasks(number)
             && self.tasks_name(&tasks) == name
@@ -468,6 +473,49 @@ impl Run {
             return Named::Tasks(tasks);
         }
         Named::Nobody
+    }
+
+    /// Whether an action under way is somebody's to do now.
+    fn is_handed_out(&self, id: ActionId) -> bool {
+        let data = self.running();
+        let frame = data.and_then(|data| data.frames.get(data.waiting.get(&id)?));
+        match frame.and_then(|frame| frame.step.as_ref()).map(|it| &it.waits) {
+            Some(Waits::Turn(_) | Waits::Pause { .. }) => false,
+            Some(
+                Waits::Action(_)
+                | Waits::Judgement { .. }
+                | Waits::Environment { .. }
+                | Waits::Children(_)
+                | Waits::Again { .. }
+                | Waits::Time { .. },
+            )
+            | None => true,
+        }
+    }
+
+    /// Whether a step that is over may have had this name, which ends in this number.
+    fn was_handed_out(&self, data: &Data, number: ActionId, name: &str) -> bool {
+        let has_been = (1..=data.next_action).contains(&number.0);
+        if !has_been || data.waiting.contains_key(&number) {
+            return false;
+        }
+        let (before, _) = name.rsplit_once('~').unwrap_or((name, ""));
+        let is_named = |id: &str| before == id || before.ends_with(&format!("/{id}"));
+        // What a node of the workflow handed out first has its name alone.
+        let root = data.frames.get(&ROOT).filter(|_| !data.again);
+        if root.is_some_and(|root| root.first.values().any(|first| *first == number)) {
+            return false;
+        }
+        let graph = self.program().graph();
+        let tasks = graph.tasks.iter();
+        let mut bodies = tasks
+            .flat_map(|task| {
+                let cleanup = task.on_error.as_ref().map(|on_error| &on_error.body);
+                [Some(&task.body), cleanup]
+            })
+            .flatten()
+            .chain([&graph.body, &graph.on_error.body]);
+        bodies.any(|body| body.nodes.iter().any(|node| is_named(&node.id)))
     }
 
     fn first_of_task(&self, data: &Data, part: Part, node: &str) -> Option<ActionId> {
@@ -503,7 +551,7 @@ impl Run {
                     // The rest of the whole name, with the item.
                     return NamedTask::Called(action, &name[before.len() - rest.len()..]);
                 }
-                Named::Tasks(_) | Named::Action(_) | Named::Nobody => {}
+                Named::Tasks(_) | Named::Action(_) | Named::Later | Named::Nobody => {}
             }
         }
         NamedTask::Nobody
