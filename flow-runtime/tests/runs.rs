@@ -735,3 +735,25 @@ outputs: {r: {type: array, value: '{{ state.r }}'}}
     );
     assert_eq!(output, json!({"r": [10, 20]}));
 }
+
+#[test]
+fn how_a_command_failed_is_data_where_its_whole_result_is_written() {
+    let output = completed(
+        "steps:
+  - {id: a, type: shell, command: 'echo out; exit 3', output_to: a, on_error: continue}
+  - {id: b, type: shell, command: 'exit 4', output_to: b, retry: {attempts: 2}, on_error: continue}
+  - {id: c, type: shell, command: 'exit 5', output_to: c, on_error: {goto: end}}
+  - {id: never, type: shell, command: 'exit 1'}
+  - {id: end, type: shell, command: 'exit 6', output_to: d, output_format: text, on_error: continue}
+outputs:
+  a: {type: string, value: '{{ state.a.exit_code }} {{ state.a.stdout }}'}
+  b: {type: integer, value: '{{ state.b.exit_code }}'}
+  c: {type: integer, value: '{{ state.c.exit_code }}'}
+  d: {type: boolean, value: '{{ state.d is defined }}'}
+",
+    );
+    assert_eq!(
+        output,
+        json!({"a": "3 out\n", "b": 4, "c": 5, "d": false})
+    );
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Template,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, OutputFormat, Target, Template,
     Write,
 };
 
@@ -145,6 +145,9 @@ impl<'r> Machine<'r> {
                 Err(failure) => self.unhandled(id, index, failure),
             };
         }
+        if let Err(failure) = self.write_exit(id, node, &result) {
+            return self.unhandled(id, index, failure);
+        }
         if let Err(failure) = self.write_error(id, node, &failure, &result) {
             return self.unhandled(id, index, failure);
         }
@@ -161,6 +164,21 @@ impl<'r> Machine<'r> {
                 error: Some(failure),
             },
         )
+    }
+
+    /// Writes the whole result of a command that failed to where its result goes: how it ended is
+    /// data too.
+    fn write_exit(&mut self, id: FrameId, node: &Node, result: &Value) -> Result<(), Failure> {
+        let Kind::Shell(shell) = &node.kind else {
+            return Ok(());
+        };
+        if shell.output != OutputFormat::Result || result.get("exit_code").is_none() {
+            return Ok(());
+        }
+        let captures = node.writes.iter().filter(|write| write.value.is_none());
+        let captures: Vec<Write> = captures.cloned().collect();
+        self.write(id, node, &captures, Some(result), None, false)
+            .map(drop)
     }
 
     /// Writes what a failed step is to write.
