@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
 use flow_runtime::host::Visit;
-use flow_runtime::journal::{Journal, Listing, RunId, RunRecord, Status};
-use flow_runtime::run::{Effect, Ending, time};
+use flow_runtime::journal::{Chunk, Journal, Listing, RunId, RunRecord, Status, Stream};
+use flow_runtime::run::{Action, Effect, Ending, time};
 use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
@@ -299,21 +299,29 @@ fn inputs(engine: &Engine, run: &RunRecord) -> Result<Value> {
 pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exit> {
     let (engine, run) = find(&arguments.run)?;
     let history = engine.host.history(run)?;
-    let steps: HashMap<&str, &str> = history
+    let steps: HashMap<&str, &Action> = history
         .iter()
         .filter_map(|(_, effect)| match effect {
-            Effect::Act(action) => Some((action.key.as_str(), action.node.as_str())),
+            Effect::Act(action) => Some((action.key.as_str(), action)),
             _ => None,
         })
         .collect();
+    // One of an item by its whole name, or all of them by the step's id.
+    let is_asked = |action: Option<&&Action>| match (&arguments.step, action) {
+        (None, _) => true,
+        (Some(step), Some(action)) => action.node == *step || action.name() == *step,
+        (Some(_), None) => false,
+    };
     if let Some(step) = &arguments.step
-        && !steps.values().any(|known| known == step)
+        && !steps.values().any(|action| is_asked(Some(action)))
     {
         return Err(Usage::new(format!("no step `{step}` has run in {run}")).into());
     }
     let mut pieces = Vec::new();
     let mut after = 0;
     let mut writing: Option<String> = None;
+    // Where the pieces of each stream so far end.
+    let mut ends: HashMap<(String, Stream), u64> = HashMap::new();
     loop {
         let chunks = engine.host.journal().log_chunks(run, after, PIECES)?;
         let Some(last) = chunks.last() else {
@@ -321,24 +329,33 @@ pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exi
         };
         after = last.place;
         for chunk in chunks {
-            let step = steps.get(chunk.action.as_str()).copied().unwrap_or("?");
-            if arguments
-                .step
-                .as_deref()
-                .is_some_and(|wanted| wanted != step)
-            {
+            let action = steps.get(chunk.action.as_str());
+            if !is_asked(action) {
                 continue;
             }
-            let text = String::from_utf8_lossy(&chunk.bytes);
+            let step = action.map_or_else(|| "?".to_owned(), |action| action.name());
+            let stream = (chunk.action.clone(), chunk.stream);
+            let end = chunk.start + chunk.bytes.len() as u64;
+            let read = ends.insert(stream, end).unwrap_or(0);
+            let (dropped, kept) = whole_lines(&chunk, read);
+            let text = String::from_utf8_lossy(kept);
             if let ShowFormat::Json = arguments.format {
-                pieces.push(json!({"step": step, "stream": chunk.stream, "text": text}));
+                let mut piece = json!({"step": step, "stream": chunk.stream, "text": text});
+                if dropped > 0 {
+                    piece["dropped"] = dropped.into();
+                }
+                pieces.push(piece);
                 continue;
             }
             // A heading where another step begins to write, unless only one was asked for.
             if arguments.step.is_none() && writing.as_deref() != Some(chunk.action.as_str()) {
                 let heading = output.paint.dim(&format!("--- {step}"));
                 output.line(heading)?;
-                writing = Some(chunk.action);
+                writing = Some(chunk.action.clone());
+            }
+            if dropped > 0 {
+                let mark = format!("[{dropped} bytes before this were dropped]");
+                output.line(output.paint.dim(&mark))?;
             }
             output.print(&text)?;
             if !text.ends_with('\n') && arguments.step.is_none() {
@@ -350,4 +367,16 @@ pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exi
         output.line(format_args!("{:#}", json!({ "logs": pieces })))?;
     }
     Ok(Exit::Done)
+}
+
+/// How many bytes are missing before a piece of a stream that was read up to a place, and the piece
+/// from its first whole line on.
+fn whole_lines(chunk: &Chunk, read: u64) -> (u64, &[u8]) {
+    let missing = chunk.start.saturating_sub(read);
+    if missing == 0 {
+        return (0, &chunk.bytes);
+    }
+    let first = chunk.bytes.iter().position(|byte| *byte == b'\n');
+    let first = first.map_or(0, |newline| newline + 1);
+    (missing + first as u64, &chunk.bytes[first..])
 }

@@ -675,6 +675,14 @@ steps:
     assert_eq!(cut["cut"], json!(true));
     assert_eq!(cut["dropped"], json!(1_100_000 - 1_048_575));
     assert_eq!(cut["end"], json!("ä\n"));
+    // The state has no room for all that a result holds; it has what fits, and says so.
+    let fits = completed(
+        "steps:
+  - {id: much, type: shell, command: seq 300000, output_to: all}
+  - {type: return, value: ['{{ state.all.truncated }}', '{{ state.all.dropped.stdout + (state.all.stdout | length) }}']}
+",
+    );
+    assert_eq!(fits, json!([true, 1_988_895]));
     // What was only said beside the output is not missed.
     let aside = "steps:
   - {type: shell, command: 'seq 300000 >&2; echo whole', output_format: text, output_to: all}
@@ -752,8 +760,5 @@ outputs:
   d: {type: boolean, value: '{{ state.d is defined }}'}
 ",
     );
-    assert_eq!(
-        output,
-        json!({"a": "3 out\n", "b": 4, "c": 5, "d": false})
-    );
+    assert_eq!(output, json!({"a": "3 out\n", "b": 4, "c": 5, "d": false}));
 }

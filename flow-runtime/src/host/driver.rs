@@ -181,8 +181,11 @@ impl Driver {
                 && !is_fresh
             {
                 // Another host began it; here it begins now.
-                let (frame, node) = (action.frame, action.node.clone());
-                self.act(Effect::Entered(Place { frame, node }));
+                self.act(Effect::Entered(Place {
+                    frame: action.frame,
+                    node: action.node.clone(),
+                    within: action.within.clone(),
+                }));
                 if sessions::types(&action.what) {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(Message::Happened(happening));

@@ -150,6 +150,7 @@ impl Reader {
                 let place = Place {
                     frame: *frame,
                     node: action.node.clone(),
+                    within: action.within.clone(),
                 };
                 let visit = self.log.open.get(&key(&place))?.clone();
                 let outcome = match &settled.error {

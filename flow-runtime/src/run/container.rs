@@ -236,13 +236,14 @@ impl<'r> Machine<'r> {
         let visits = frame.visits.iter().copied();
         let inside: Vec<u16> = visits.filter(|it| is_inside(body, *it, index)).collect();
         self.truncate_containers(id, opened);
+        // Told while the loops around them are known.
+        self.left_nowhere(id, inside, ending);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.loops.truncate(loops);
             frame.visits.retain(|it| !is_inside(body, *it, index));
             frame.step = None;
             frame.at = Target::Node(index);
         }
-        self.left_nowhere(id, inside, ending);
     }
 
     /// The time of a container has run out, if that is what a timer was for.

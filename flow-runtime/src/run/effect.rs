@@ -45,6 +45,24 @@ pub struct Place {
     pub frame: u32,
     /// The node's id.
     pub node: String,
+    /// The item of a `foreach` that it belongs to, such as `all.1`; empty outside of any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
+}
+
+impl Place {
+    /// What people and programs know it by: `all.1/ping`, or the node's id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        named(&self.within, &self.node)
+    }
+}
+
+fn named(within: &str, node: &str) -> String {
+    match within {
+        "" => node.to_owned(),
+        within => format!("{within}/{node}"),
+    }
 }
 
 /// How a node ended, for whoever watches.
@@ -133,12 +151,23 @@ pub struct Action {
     pub frame: u32,
     /// The node's id.
     pub node: String,
+    /// The item of a `foreach` that it belongs to, such as `all.1`; empty outside of any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
     /// The attempt, from 1.
     pub attempt: u32,
     /// Milliseconds since 1970 by which it must have ended.
     pub deadline: Option<u64>,
     /// What to do.
     pub what: Deed,
+}
+
+impl Action {
+    /// What people and programs know its step by: `all.1/ping`, or the node's id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        named(&self.within, &self.node)
+    }
 }
 
 /// What an action is.

@@ -306,6 +306,10 @@ impl<'r> Machine<'r> {
                 key: format!("{}-{}", self.data.start.run, number.0),
                 frame: id,
                 node: node.id.to_string(),
+                within: match self.within(id, &node.id).as_str() {
+                    "" => format!("{}.{index}", node.id),
+                    within => format!("{within}/{}.{index}", node.id),
+                },
                 attempt: 1,
                 deadline: Some(self.at.saturating_add(ITEM_TIMEOUT)),
                 what: Deed::DelegateItem {

@@ -479,7 +479,10 @@ impl Run {
     fn is_handed_out(&self, id: ActionId) -> bool {
         let data = self.running();
         let frame = data.and_then(|data| data.frames.get(data.waiting.get(&id)?));
-        match frame.and_then(|frame| frame.step.as_ref()).map(|it| &it.waits) {
+        match frame
+            .and_then(|frame| frame.step.as_ref())
+            .map(|it| &it.waits)
+        {
             Some(Waits::Turn(_) | Waits::Pause { .. }) => false,
             Some(
                 Waits::Action(_)
