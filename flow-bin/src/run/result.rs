@@ -21,7 +21,11 @@ pub(crate) fn finish(
     driving: &Driving,
     output: &mut Output,
 ) -> Result<Exit> {
-    let pending = engine.host.pending(report)?;
+    let mut pending = engine.host.pending(report)?;
+    if report.status == ReportStatus::Interrupted {
+        // What was being done here is nobody's to answer.
+        pending.retain(|awaited| awaited.action.what.is_asked());
+    }
     let secrets = match report.status {
         ReportStatus::Waiting => engine.missing_secrets(report)?,
         ReportStatus::Completed

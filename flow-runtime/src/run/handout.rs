@@ -50,6 +50,21 @@ impl Deed {
 }
 
 impl Deed {
+    /// Whether somebody is asked for something, whoever hosts the run.
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        match self {
+            Deed::Prompt { .. }
+            | Deed::Judge { .. }
+            | Deed::Delegate { .. }
+            | Deed::DelegateItem { .. } => true,
+            Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
+        }
+    }
+
     /// Whether a person is asked; whoever answers first is heard.
     #[must_use]
     pub const fn asks_person(&self) -> bool {
