@@ -155,8 +155,14 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
         let is_interrupted =
             journal.run(run)?.status == journal::Status::Running && !journal.is_held(run);
         let (how, way) = match is_interrupted {
-            true => ("was interrupted and does not wait", format!("`flow resume {run}` goes on")),
-            false => ("does not wait", format!("`flow show {run}` shows how it stands")),
+            true => (
+                "was interrupted and does not wait",
+                format!("`flow resume {run}` goes on"),
+            ),
+            false => (
+                "does not wait",
+                format!("`flow show {run}` shows how it stands"),
+            ),
         };
         let usage = Usage::new(format!("{run} {how} for an answer"));
         return Err(usage.help(way).into());
@@ -188,16 +194,12 @@ fn shaped(deed: &Deed, text: &str) -> Value {
     let plain = || json.clone().unwrap_or_else(|| Value::text(text));
     let answer = match deed {
         Deed::Prompt { kind, options, .. } => match kind {
-            PromptKind::Info => plain(),
-            PromptKind::Confirm => match text.trim().to_ascii_lowercase().as_str() {
-                "yes" | "y" => Value::Bool(true),
-                "no" | "n" => Value::Bool(false),
-                _ => plain(),
-            },
+            PromptKind::Info | PromptKind::Confirm => plain(),
             PromptKind::Text => match &json {
                 Some(value @ (Value::Str(_) | Value::Map(_))) => value.clone(),
                 Some(_) | None => Value::text(text),
             },
+            // What is written may be an option, although it can be read as something else.
             PromptKind::Choice => {
                 let value = options.iter().find(|option| label(option) == text.trim());
                 value.cloned().unwrap_or_else(plain)

@@ -53,7 +53,9 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
     match arguments.format {
         RunsFormat::Json => {
             let runs = runs.iter();
-            let runs: Vec<Value> = runs.map(|(run, interrupted)| record(run, *interrupted)).collect();
+            let runs: Vec<Value> = runs
+                .map(|(run, interrupted)| record(run, *interrupted))
+                .collect();
             output.line(format_args!("{:#}", json!({ "runs": runs })))?;
         }
         RunsFormat::Table if runs.is_empty() => output.tell("no runs"),

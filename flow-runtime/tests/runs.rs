@@ -762,3 +762,21 @@ outputs:
     );
     assert_eq!(output, json!({"a": "3 out\n", "b": 4, "c": 5, "d": false}));
 }
+
+#[test]
+fn a_prepared_answer_is_read_as_one_that_is_typed() {
+    let bench = Bench::new(json!({"ok": "yes", "pick": 1, "number": 42, "no": {"confirmed": "n"}}));
+    let report = bench.run(
+        "steps:
+  - {id: ok, type: prompt, kind: confirm, message: Ready?, output_to: ok}
+  - {id: pick, type: prompt, kind: choice, message: Which?, options: ['1', '2'], output_to: pick}
+  - {id: number, type: prompt, kind: text, message: How many?, output_to: number}
+  - {id: no, type: prompt, kind: confirm, message: Sure?, output_to: no}
+  - type: return
+    value: ['{{ state.ok.confirmed }}', '{{ state.pick.selected }}', '{{ state.number.input }}', '{{ state.no.confirmed }}']
+",
+        json!({}),
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.output.to_json(), json!([true, "1", "42", false]));
+}

@@ -188,10 +188,20 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 }
                 _ => output.error(message),
             }
-            output.help(&format!("`flow resume {run}` tries the failed step again"));
             let kind = report.error.as_ref().map(|error| error.kind);
-            if let Some(FailureKind::Limit | FailureKind::TimeLimit) = kind {
-                output.help("with --max-steps N or --timeout TIME it may do more than before");
+            match kind {
+                Some(FailureKind::TimeLimit) => output.help(&format!(
+                    "`flow resume {run}` goes on, with its time again; --timeout TIME gives it another"
+                )),
+                Some(FailureKind::Arguments | FailureKind::ReturnValues) => {
+                    output.help(&format!("`flow resume {run}` looks for them again"));
+                }
+                // Its outputs, or its initial state: the same would happen again.
+                _ if step.is_none() => {}
+                _ => output.help(&format!("`flow resume {run}` tries the failed step again")),
+            }
+            if kind == Some(FailureKind::Limit) && message.contains("--max-steps") {
+                output.help("with --max-steps N it may do more than before");
             }
         }
         ReportStatus::Cancelled => {

@@ -227,12 +227,19 @@ impl Machine<'_> {
             self.item_ended(id, action, Err(failure));
             return;
         }
-        let confirm = matches!(
-            &step.waits,
-            Waits::Action(asked) if matches!(asked.what, Deed::Prompt { kind: PromptKind::Confirm, .. })
-        );
-        let next = if confirm {
-            let answer = Value::map([("confirmed", Value::Bool(false))]);
+        // Saying no is an answer to some questions, and none to a message.
+        let no = match &step.waits {
+            Waits::Action(asked) => match asked.what {
+                Deed::Prompt {
+                    kind: kind @ (PromptKind::Confirm | PromptKind::Info),
+                    ..
+                } => Some(kind.answer()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let next = if let Some(field) = no {
+            let answer = Value::map([(field, Value::Bool(false))]);
             match self.settle_success(id, step.node, answer) {
                 Ok(next) => next,
                 Err(failure) => self.failed(id, step.node, failure, Value::Null),

@@ -45,7 +45,7 @@ pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
-pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status};
+pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status, read_answer};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;

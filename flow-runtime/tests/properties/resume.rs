@@ -153,3 +153,17 @@ steps: [{id: inner, type: call, workflow: asks}, {id: work, type: shell, command
     answer(&mut world, true);
     assert_eq!(world.run.status(), Status::Completed);
 }
+
+#[test]
+fn a_message_that_is_declined_fails_nothing() {
+    let text = "steps:
+  - {id: tell, type: prompt, kind: info, message: Hello, output_to: told}
+  - {type: return, value: '{{ state.told.acknowledged }}'}
+";
+    let mut world = World::new(program(compiled(text)), Value::Null);
+    let action = *world.wanted.keys().next().unwrap();
+    let reason = "declined".to_owned();
+    world.apply(Happening::Declined { action, reason });
+    assert_eq!(world.run.status(), Status::Completed);
+    assert_eq!(world.run.data().unwrap().output, Value::Bool(false));
+}
