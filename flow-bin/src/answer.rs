@@ -20,10 +20,17 @@ use crate::target;
 fn engine_of(
     asked: &str,
     driving: &Driving,
-    output: &Output,
+    output: &mut Output,
 ) -> Result<(Engine, Arc<Screen>, RunId)> {
-    let (engine, screen) = run::engine(target::library()?, Some(asked), driving, output)?;
+    let (engine, screen, answered) = run::engine(target::library()?, Some(asked), driving, output)?;
     let run = engine.resolve(asked)?;
+    if !answered.is_empty() {
+        let graph = engine.graph(engine.host.outermost(run)?)?;
+        let find = |name: &str| engine.workflow(name, None);
+        for warning in run::prepared::warnings(&answered, &graph, find) {
+            output.warning(&warning);
+        }
+    }
     Ok((engine, screen, run))
 }
 

@@ -1,6 +1,7 @@
 //! `flow agent` and `flow prompt`: briefs that can be found by name.
 
 use anyhow::Result;
+use flow_model::graph::Graph;
 use flow_runtime::briefs::{Brief, BriefError, Briefs, Found, Kind};
 use flow_runtime::library::Location;
 use serde_json::{Value, json};
@@ -8,17 +9,58 @@ use serde_json::{Value, json};
 use crate::cli::{BriefArguments, ListFormat};
 use crate::exit::{Exit, Usage};
 use crate::list;
-use crate::output::{Cell, Output, plain, table};
-use crate::run::{Given, complain, gather};
+use crate::output::{Cell, Output, Paint, plain, table};
+use crate::run::{Given, complain, described, gather};
 use crate::target;
+
+/// The word that stands for the list; a brief that is called so is `_list`.
+const LIST: &str = "list";
 
 /// Shows the briefs of a kind, or one of them with its arguments filled in.
 pub(crate) fn run(kind: Kind, arguments: &BriefArguments, output: &mut Output) -> Result<Exit> {
     let briefs = briefs(kind)?;
     match arguments.name.as_deref() {
-        None | Some("list") => listing(&briefs, arguments, output),
-        Some(name) => one(&briefs, name, arguments, output),
+        None | Some(LIST) => listing(&briefs, arguments, output),
+        Some(name) => match name.strip_prefix('_') {
+            Some(LIST) => one(&briefs, LIST, arguments, output),
+            _ => one(&briefs, name, arguments, output),
+        },
     }
+}
+
+/// What `flow agent` and `flow prompt` call a brief.
+pub(crate) fn called(name: &str) -> String {
+    match name {
+        LIST => format!("_{LIST}"),
+        name => name.to_owned(),
+    }
+}
+
+/// The arguments of a brief, under the name that it is called by.
+fn signature(brief: &Brief) -> Graph {
+    Graph {
+        name: called(&brief.found.name).into(),
+        ..brief.signature().clone()
+    }
+}
+
+/// What a brief is for and how it is used.
+pub(crate) fn help(briefs: &Briefs, asked: &str, name: &str, output: &mut Output) -> Result<Exit> {
+    let brief = match briefs.brief(name) {
+        Ok(brief) => brief,
+        Err(error) => return refuse(error),
+    };
+    if let Some(description) = &brief.description {
+        output.line(description.trim())?;
+        output.line("")?;
+    }
+    let word = briefs.kind().word();
+    output.print(described(&signature(&brief), word, output.paint))?;
+    let name = called(name);
+    output.line(format_args!(
+        "\n`flow {asked}` stands for `flow {word} {name}`; `flow {word} --help` shows its options"
+    ))?;
+    Ok(Exit::Done)
 }
 
 /// The briefs that can be found from here.
@@ -43,10 +85,10 @@ fn one(
         parameters: arguments.parameters.iter().map(String::as_str).collect(),
         file: None,
     };
-    let inputs = match gather(brief.signature(), &given)? {
+    let inputs = match gather(&signature(&brief), &given)? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            complain(brief.signature(), word, &faults, output);
+            complain(&signature(&brief), word, &faults, output);
             return Ok(Exit::Usage);
         }
     };
@@ -73,32 +115,45 @@ fn refuse(error: BriefError) -> Result<Exit> {
     .into())
 }
 
-fn listing(briefs: &Briefs, arguments: &BriefArguments, output: &mut Output) -> Result<Exit> {
-    let found = briefs.list();
-    let read: Vec<(Found, Result<Brief, BriefError>)> = found
-        .into_iter()
+type Read = (Found, Result<Brief, BriefError>);
+
+/// The list in a format; empty in the one for people when there are none.
+pub(crate) fn text(
+    briefs: &Briefs,
+    format: ListFormat,
+    verbose: bool,
+    paint: Paint,
+    width: Option<usize>,
+) -> String {
+    let found = briefs.list().into_iter();
+    let read: Vec<Read> = found
         .map(|found| (found.clone(), Brief::read(found)))
         .collect();
-    let text = match arguments.format {
-        ListFormat::Json => format!("{:#}\n", as_json(briefs.kind(), &read)),
-        ListFormat::Yaml => list::yaml(&as_json(briefs.kind(), &read)),
+    match format {
+        ListFormat::Json => format!("{:#}\n", as_json(briefs.kind(), &read, verbose)),
+        ListFormat::Yaml => list::yaml(&as_json(briefs.kind(), &read, verbose)),
         ListFormat::Table if read.is_empty() => String::new(),
         ListFormat::Table => {
-            let heads: &[&str] = match arguments.verbose {
+            let heads: &[&str] = match verbose {
                 true => &["NAME", "SOURCE", "ARGUMENTS", "FILE", "DESCRIPTION"],
                 false => &["NAME", "SOURCE", "DESCRIPTION"],
             };
             let heads = heads.iter().map(|head| Cell::new(head, plain)).collect();
-            let rows = read
-                .iter()
-                .map(|(found, brief)| row(found, brief, arguments.verbose));
+            let rows = read.iter().map(|(found, brief)| row(found, brief, verbose));
             let rows: Vec<Vec<Cell>> = [heads].into_iter().chain(rows).collect();
-            table(&rows, output.paint, output.width())
+            table(&rows, paint, width)
         }
-    };
-    output.print(text)?;
+    }
+}
+
+fn listing(briefs: &Briefs, arguments: &BriefArguments, output: &mut Output) -> Result<Exit> {
+    let BriefArguments {
+        format, verbose, ..
+    } = arguments;
+    let (paint, width) = (output.paint, output.width());
+    output.print(text(briefs, *format, *verbose, paint, width))?;
     output.flush()?;
-    if read.is_empty() {
+    if briefs.list().is_empty() {
         let looked: Vec<String> = briefs
             .directories()
             .map(|directory| target::shown(directory).display().to_string())
@@ -142,7 +197,7 @@ fn file(found: &Found) -> Option<String> {
     }
 }
 
-fn as_json(kind: Kind, read: &[(Found, Result<Brief, BriefError>)]) -> Value {
+fn as_json(kind: Kind, read: &[Read], in_detail: bool) -> Value {
     let all: Vec<Value> = read
         .iter()
         .map(|(found, brief)| {
@@ -153,7 +208,7 @@ fn as_json(kind: Kind, read: &[(Found, Result<Brief, BriefError>)]) -> Value {
                 "description": known.and_then(|brief| brief.description.as_deref()),
                 "source": found.place.word(),
                 "file": file(found),
-                "parameters": fields.iter().map(list::parameter).collect::<Vec<_>>(),
+                "parameters": list::said(fields, in_detail),
                 "error": brief.as_ref().err().map(ToString::to_string),
             })
         })

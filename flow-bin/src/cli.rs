@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flow_model::tools;
 use flow_runtime::journal::Status;
 use flow_runtime::library::Place;
 
@@ -94,10 +95,11 @@ Examples:
 /// What `flow run` is asked.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Required inputs can be given in their order after the workflow; others with -p. A value is read by
-the type of its input: a text as it is, yes/no or true/false for a boolean, JSON for arrays and
-objects. The result goes to standard output, progress to standard error. A run that asks
-something nobody here can answer waits: `flow answer` goes on with it.
+Required inputs can be given in their order after the workflow, those that -p names left out; others
+with -p. Both go before the values of --input-file. A value is read by the type of its input: a text
+as it is, yes/no or true/false for a boolean, JSON for arrays and objects. The result goes to
+standard output, progress to standard error. A run that asks something nobody here can answer waits:
+`flow answer` goes on with it.
 
 Examples:
   flow run review main feature-x -p reviewer=bob
@@ -248,7 +250,7 @@ pub(crate) struct CancelArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RunsArguments {
     /// Only runs that stand so: running, waiting, sleeping, completed, failed or cancelled
-    #[arg(long)]
+    #[arg(long, value_delimiter = ',')]
     pub(crate) status: Vec<Status>,
 
     /// How the list is written
@@ -302,6 +304,10 @@ pub(crate) struct LogsArguments {
     /// Only what this step wrote: its id, or with its item, as in `all.1/ping`
     #[arg(long, value_name = "ID")]
     pub(crate) step: Option<String>,
+
+    /// Go on as long as the run does; in JSON an object a line
+    #[arg(short, long)]
+    pub(crate) follow: bool,
 
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
@@ -562,7 +568,7 @@ pub(crate) struct ListArguments {
     pub(crate) source: Option<ListSource>,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     /// For people
     #[default]
@@ -571,6 +577,16 @@ pub(crate) enum ListFormat {
     Json,
     /// The same as YAML
     Yaml,
+}
+
+impl From<tools::ListFormat> for ListFormat {
+    fn from(format: tools::ListFormat) -> Self {
+        match format {
+            tools::ListFormat::Json => ListFormat::Json,
+            tools::ListFormat::Yaml => ListFormat::Yaml,
+            tools::ListFormat::Table => ListFormat::Table,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

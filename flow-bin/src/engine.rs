@@ -10,6 +10,7 @@ use flow_model::graph::Graph;
 use flow_model::source::Source;
 use flow_model::tools;
 use flow_model::{Compiled, compile};
+use flow_runtime::briefs::{Briefs, Kind};
 use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
     Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
@@ -135,6 +136,7 @@ pub(crate) fn options(
     options.tools = Arc::new(Toolbox::new(tools));
     options.terminals = Some(terminals.clone());
     options.workflows = Arc::new(Known { library });
+    options.agents = Some(Briefs::around(Kind::Agent, &options.directory));
     Ok(options)
 }
 
@@ -143,6 +145,7 @@ pub(crate) struct Engine {
     pub(crate) host: Host,
     servers: Arc<McpServers>,
     terminals: Option<Terminals>,
+    workflows: Arc<dyn Workflows>,
     runtime: Runtime,
     interrupts: Interrupts,
 }
@@ -206,6 +209,7 @@ impl Engine {
         };
         Ok(Engine {
             terminals: options.terminals.clone(),
+            workflows: Arc::clone(&options.workflows),
             host: Host::new(options),
             servers,
             runtime,
@@ -322,6 +326,27 @@ impl Engine {
         })
     }
 
+    /// Waits a while; true when this process is told to stop meanwhile.
+    pub(crate) fn pause(&mut self, time: std::time::Duration) -> bool {
+        let interrupts = &mut self.interrupts;
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = interrupts.next() => true,
+                () = tokio::time::sleep(time) => false,
+            }
+        })
+    }
+
+    /// The workflow that a step calls by this name, if there is one.
+    pub(crate) fn workflow(&self, name: &str, beside: Option<&Path>) -> Option<Graph> {
+        self.workflows.find_beside(name, beside).ok()
+    }
+
+    /// The workflow of a run.
+    pub(crate) fn graph(&self, run: RunId) -> Result<Graph> {
+        Ok(self.host.program_of(run)?.graph().clone())
+    }
+
     /// The run that a person means: an id, its beginning, or `latest`.
     pub(crate) fn resolve(&self, asked: &str) -> Result<RunId> {
         if asked == LATEST {
@@ -372,11 +397,9 @@ impl Workflows for Known {
             (None, None) => None,
         };
         let Some(entry) = found else {
-            let message = format!("there is no workflow `{name}`");
-            return Err(match target::near_workflow(&self.library, name) {
-                Some(near) => format!("{message}; did you mean `{near}`?"),
-                None => message,
-            });
+            let entries = self.library.list().entries.into_iter();
+            let names: Vec<String> = entries.map(|entry| entry.name).collect();
+            return Err(target::no_workflow(name, &names));
         };
         let compiled = target::entry(&self.library, &entry);
         graph(compiled.map_err(|error| error.to_string())?)

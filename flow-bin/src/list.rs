@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use flow_model::graph::{Field, Graph};
+use flow_model::tools::WorkflowParameter;
 use flow_runtime::library::{Catalogue, Entry, Library, Place, Project, Workflow};
 use serde_json::{Value, json};
 
@@ -53,14 +54,14 @@ pub(crate) fn run(arguments: &ListArguments, output: &mut Output) -> Result<Exit
 pub(crate) fn text(
     catalogue: &Catalogue,
     format: ListFormat,
-    with_parameters: bool,
+    in_detail: bool,
     paint: Paint,
     width: Option<usize>,
 ) -> String {
     match format {
-        ListFormat::Json => format!("{:#}\n", as_json(catalogue)),
-        ListFormat::Yaml => yaml(&as_json(catalogue)),
-        ListFormat::Table if with_parameters => verbose(catalogue, paint, width),
+        ListFormat::Json => format!("{:#}\n", as_json(catalogue, in_detail)),
+        ListFormat::Yaml => yaml(&as_json(catalogue, in_detail)),
+        ListFormat::Table if in_detail => verbose(catalogue, paint, width),
         ListFormat::Table => brief(catalogue, paint, width),
     }
 }
@@ -92,8 +93,9 @@ fn only_definitions(catalogue: &mut Catalogue, directory: &Path) {
     catalogue.refused.retain(|it| is_known(Some(&it.path)));
 }
 
-fn as_json(catalogue: &Catalogue) -> Value {
-    let workflows: Vec<Value> = catalogue.workflows.iter().map(one_json).collect();
+fn as_json(catalogue: &Catalogue, in_detail: bool) -> Value {
+    let workflows = catalogue.workflows.iter();
+    let workflows: Vec<Value> = workflows.map(|it| one_json(it, in_detail)).collect();
     let shadowed: Vec<Value> = catalogue
         .shadowed
         .iter()
@@ -108,7 +110,7 @@ fn as_json(catalogue: &Catalogue) -> Value {
     json!({ "workflows": workflows, "shadowed": shadowed })
 }
 
-fn one_json(workflow: &Workflow) -> Value {
+fn one_json(workflow: &Workflow, in_detail: bool) -> Value {
     let Workflow { entry, definition } = workflow;
     let graph = definition.as_ref().ok();
     let fields = graph.map(|graph| parameters(graph)).unwrap_or_default();
@@ -118,21 +120,17 @@ fn one_json(workflow: &Workflow) -> Value {
         "version": graph.and_then(|graph| graph.version.as_deref()),
         "source": entry.place.word(),
         "file": entry.file().map(|path| target::shown(path).display().to_string()),
-        "parameters": fields.iter().map(parameter).collect::<Vec<_>>(),
+        "parameters": said(fields, in_detail),
         "error": definition.as_ref().err().map(ToString::to_string),
     })
 }
 
-pub(crate) fn parameter(field: &Field) -> Value {
-    // A secret's default is a secret.
-    let default = field.default.as_ref().filter(|_| !field.secret);
-    json!({
-        "name": field.name,
-        "type": field.ty.word(),
-        "required": field.required,
-        "default": default.map(Value::from),
-        "description": field.description,
-    })
+/// Parameters as the formats for programs have them.
+pub(crate) fn said(fields: &[Field], in_detail: bool) -> Vec<WorkflowParameter> {
+    let fields = fields.iter();
+    fields
+        .map(|field| WorkflowParameter::of(field, in_detail))
+        .collect()
 }
 
 pub(crate) fn parameters(graph: &Graph) -> &[Field] {

@@ -14,6 +14,7 @@ mod files;
 mod graph;
 mod init;
 mod list;
+mod logs;
 mod output;
 mod run;
 mod runs;
@@ -30,7 +31,7 @@ use flow_runtime::briefs::Kind;
 
 use cli::{Cli, Command};
 use exit::Exit;
-use output::Output;
+use output::{Color, Output};
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
@@ -43,9 +44,25 @@ fn main() -> ExitCode {
         // Answers and ends.
         shortcut::with_workflows(Cli::command()).get_matches();
     }
-    let cli = Cli::parse();
-    let mut output = Output::new(cli.color);
-    let done = command(&cli.command, &mut output);
+    let (mut output, done) = match words.as_slice() {
+        [asked, words @ ..] if asked == completions::ASKED => {
+            let mut output = Output::new(Color::Never);
+            let done = completions::answer(words, &mut output);
+            (output, done)
+        }
+        // What can be run is a command too.
+        [help, name] if help == "help" && !shortcut::is_command(name) => {
+            let mut output = Output::new(Color::default());
+            let done = shortcut::run(&[name.clone(), "--help".into()], &mut output);
+            (output, done)
+        }
+        _ => {
+            let cli = Cli::parse();
+            let mut output = Output::new(cli.color);
+            let done = command(&cli.command, &mut output);
+            (output, done)
+        }
+    };
     let done = done.and_then(|exit| {
         output.flush()?;
         Ok(exit)
@@ -70,7 +87,7 @@ fn command(command: &Command, output: &mut Output) -> Result<Exit> {
         Command::Cancel(arguments) => answer::cancel(arguments, output),
         Command::Runs(arguments) => runs::list(arguments, output),
         Command::Show(arguments) => runs::show(arguments, output),
-        Command::Logs(arguments) => runs::logs(arguments, output),
+        Command::Logs(arguments) => logs::run(arguments, output),
         Command::Serve(arguments) => serve::run(arguments, output),
         Command::Agent(arguments) => brief::run(Kind::Agent, arguments, output),
         Command::Prompt(arguments) => brief::run(Kind::Prompt, arguments, output),

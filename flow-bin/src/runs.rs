@@ -1,25 +1,21 @@
-//! `flow runs`, `flow show`, `flow logs`: what the journal knows of runs.
+//! `flow runs`, `flow show`: what the journal knows of runs.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use flow_model::graph::Graph;
-use flow_runtime::host::Visit;
-use flow_runtime::journal::{Chunk, Journal, Listing, RunId, RunRecord, Status, Stream};
-use flow_runtime::run::{Action, Effect, Ending, time};
+use flow_runtime::host::{Host, Visit};
+use flow_runtime::journal::{Listing, RunId, RunRecord, Status};
+use flow_runtime::run::{Deed, Ending, time};
 use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
-use crate::cli::{LogsArguments, RunsArguments, RunsFormat, ShowArguments, ShowFormat};
+use crate::cli::{RunsArguments, RunsFormat, ShowArguments, ShowFormat};
 use crate::engine::{Engine, open_runs};
 use crate::exit::{Exit, Usage};
 use crate::output::{Cell, Look, Output, Paint, plain, table};
 use crate::run::{elapsed, pending_json};
-
-/// Pieces of a log read at once.
-const PIECES: usize = 256;
 
 pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exit> {
     let engine = match arguments.outside {
@@ -34,18 +30,23 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
             for status in asked {
                 listing = listing.status(*status);
             }
-            if asked.contains(&Status::Waiting) && !asked.contains(&Status::Running) {
-                listing = listing.status(Status::Running);
+            // What is listed under one of these may stand otherwise, all told.
+            for (wanted, listed) in [
+                (Status::Waiting, Status::Running),
+                (Status::Sleeping, Status::Running),
+                (Status::Sleeping, Status::Waiting),
+            ] {
+                if asked.contains(&wanted) {
+                    listing = listing.status(listed);
+                }
             }
             let journal = engine.host.journal();
-            let runs = journal.list(&listing, arguments.limit)?.runs;
-            let mut runs: Vec<(RunRecord, bool)> = runs
-                .into_iter()
-                .map(|mut run| {
-                    let interrupted = alive(journal, &mut run);
-                    (run, interrupted)
-                })
-                .collect();
+            let listed = journal.list(&listing, arguments.limit)?.runs;
+            let mut runs: Vec<(RunRecord, bool)> = Vec::with_capacity(listed.len());
+            for mut run in listed {
+                let interrupted = stands(&engine.host, &mut run)?;
+                runs.push((run, interrupted));
+            }
             runs.retain(|(run, _)| asked.is_empty() || asked.contains(&run.status));
             runs
         }
@@ -103,18 +104,35 @@ fn tell_outside(output: &mut Output) -> Result<()> {
     Ok(())
 }
 
+/// How a run stands, with those it has called and with nobody to drive it. Gives whether it was
+/// interrupted.
+fn stands(host: &Host, run: &mut RunRecord) -> Result<bool> {
+    let mut holds = run.id;
+    if let Status::Running | Status::Waiting = run.status {
+        let called = host.called(run.id)?;
+        let open = called.iter().find(|called| !called.status.is_final());
+        // Whoever waits for one that sleeps does nothing else.
+        if let Some(open) = open
+            && let Some(until) = host.sleeps_until(&host.report(run.id)?)?
+        {
+            run.status = Status::Sleeping;
+            run.wake_at = Some(until);
+            run.pending = None;
+            holds = open.id;
+        }
+    }
+    Ok(!host.journal().is_held(holds) && alone(run))
+}
+
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
 /// Gives whether it was interrupted.
-fn alive(journal: &Journal, run: &mut RunRecord) -> bool {
+fn alone(run: &mut RunRecord) -> bool {
     let (status, reason) = match run.status {
         Status::Running => (Status::Waiting, "interrupted"),
         Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
         Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return false,
     };
-    if journal.is_held(run.id) {
-        return false;
-    }
     run.status = status;
     run.pending = Some(format!("{reason}; `flow resume` goes on"));
     status == Status::Waiting
@@ -157,7 +175,7 @@ fn record(run: &RunRecord, interrupted: bool) -> Value {
 }
 
 /// The journal and the run that a person means.
-fn find(asked: &str) -> Result<(Engine, RunId)> {
+pub(crate) fn find(asked: &str) -> Result<(Engine, RunId)> {
     let Some(engine) = Engine::reading(Some(asked))? else {
         let usage = Usage::new(format!(
             "there is no run `{asked}`: nothing has been run here"
@@ -180,8 +198,14 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let (engine, run) = find(&arguments.run)?;
     let journal = engine.host.journal();
     let mut known = journal.run(run)?;
-    let interrupted = alive(journal, &mut known);
-    let report = engine.host.report(run)?;
+    let interrupted = stands(&engine.host, &mut known)?;
+    let mut report = engine.host.report(run)?;
+    if matches!(known.status, Status::Running | Status::Sleeping) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_millis());
+        let so_far = u64::try_from(now).map_or(0, |now| now.saturating_sub(known.started_at));
+        report.elapsed_ms = report.elapsed_ms.max(so_far);
+    }
     let mut pending = engine.host.pending(&report)?;
     if interrupted {
         // What its host was doing is nobody's to answer.
@@ -241,9 +265,6 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     if let Some(at) = known.wake_at {
         rows.push(field("wakes", &time::iso(at), plain));
     }
-    if let Some(error) = error {
-        rows.push(field("error", &error.message, Paint::red));
-    }
     if let Some(parent) = known.parent {
         rows.push(field("called by", &parent.to_string(), plain));
     }
@@ -252,6 +273,11 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         rows.push(field("called", &text, plain));
     }
     output.print(table(&rows, paint, output.width()))?;
+    if let Some(error) = error {
+        // What went wrong is not cut, however narrow the terminal.
+        let rows = [field("error", &error.message, Paint::red)];
+        output.print(table(&rows, paint, None))?;
+    }
     section("inputs", &inputs, output)?;
     if !steps.is_empty() {
         output.line("\nsteps")?;
@@ -260,7 +286,20 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     }
     section("state", &report.state.to_json(), output)?;
     section("output", &report.output.to_json(), output)?;
-    let waits: Vec<Value> = pending.iter().map(|it| pending_json(run, it)).collect();
+    // What is being done stands among the steps.
+    let is_asked = |deed: &Deed| match deed {
+        Deed::Prompt { .. }
+        | Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Judge { .. }
+        | Deed::Tool { .. } => true,
+        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
+    };
+    let waits: Vec<Value> = pending
+        .iter()
+        .filter(|it| is_asked(&it.action.what))
+        .map(|it| pending_json(run, it))
+        .collect();
     if !waits.is_empty() && !known.status.is_final() {
         section("pending", &Value::Array(waits), output)?;
     }
@@ -326,89 +365,4 @@ fn inputs(engine: &Engine, run: &RunRecord) -> Result<Value> {
         }
     }
     Ok(inputs)
-}
-
-pub(crate) fn logs(arguments: &LogsArguments, output: &mut Output) -> Result<Exit> {
-    let (engine, run) = find(&arguments.run)?;
-    let history = engine.host.history(run)?;
-    let steps: HashMap<&str, &Action> = history
-        .iter()
-        .filter_map(|(_, effect)| match effect {
-            Effect::Act(action) => Some((action.key.as_str(), action)),
-            _ => None,
-        })
-        .collect();
-    // One of an item by its whole name, or all of them by the step's id.
-    let is_asked = |action: Option<&&Action>| match (&arguments.step, action) {
-        (None, _) => true,
-        (Some(step), Some(action)) => action.node == *step || action.name() == *step,
-        (Some(_), None) => false,
-    };
-    if let Some(step) = &arguments.step
-        && !steps.values().any(|action| is_asked(Some(action)))
-    {
-        return Err(Usage::new(format!("no step `{step}` has run in {run}")).into());
-    }
-    let mut pieces = Vec::new();
-    let mut after = 0;
-    let mut writing: Option<String> = None;
-    // Where the pieces of each stream so far end.
-    let mut ends: HashMap<(String, Stream), u64> = HashMap::new();
-    loop {
-        let chunks = engine.host.journal().log_chunks(run, after, PIECES)?;
-        let Some(last) = chunks.last() else {
-            break;
-        };
-        after = last.place;
-        for chunk in chunks {
-            let action = steps.get(chunk.action.as_str());
-            if !is_asked(action) {
-                continue;
-            }
-            let step = action.map_or_else(|| "?".to_owned(), |action| action.name());
-            let stream = (chunk.action.clone(), chunk.stream);
-            let end = chunk.start + chunk.bytes.len() as u64;
-            let read = ends.insert(stream, end).unwrap_or(0);
-            let (dropped, kept) = whole_lines(&chunk, read);
-            let text = String::from_utf8_lossy(kept);
-            if let ShowFormat::Json = arguments.format {
-                let mut piece = json!({"step": step, "stream": chunk.stream, "text": text});
-                if dropped > 0 {
-                    piece["dropped"] = dropped.into();
-                }
-                pieces.push(piece);
-                continue;
-            }
-            // A heading where another step begins to write, unless only one was asked for.
-            if arguments.step.is_none() && writing.as_deref() != Some(chunk.action.as_str()) {
-                let heading = output.paint.dim(&format!("--- {step}"));
-                output.line(heading)?;
-                writing = Some(chunk.action.clone());
-            }
-            if dropped > 0 {
-                let mark = format!("[{dropped} bytes before this were dropped]");
-                output.line(output.paint.dim(&mark))?;
-            }
-            output.print(&text)?;
-            if !text.ends_with('\n') && arguments.step.is_none() {
-                output.line("")?;
-            }
-        }
-    }
-    if let ShowFormat::Json = arguments.format {
-        output.line(format_args!("{:#}", json!({ "logs": pieces })))?;
-    }
-    Ok(Exit::Done)
-}
-
-/// How many bytes are missing before a piece of a stream that was read up to a place, and the piece
-/// from its first whole line on.
-fn whole_lines(chunk: &Chunk, read: u64) -> (u64, &[u8]) {
-    let missing = chunk.start.saturating_sub(read);
-    if missing == 0 {
-        return (0, &chunk.bytes);
-    }
-    let first = chunk.bytes.iter().position(|byte| *byte == b'\n');
-    let first = first.map_or(0, |newline| newline + 1);
-    (missing + first as u64, &chunk.bytes[first..])
 }

@@ -1,6 +1,6 @@
 //! `flow <workflow> …` stands for `flow run <workflow> …`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
@@ -52,7 +52,7 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
 /// The command line with what can be run here, for those who ask for help.
 pub(crate) fn with_workflows(command: clap::Command) -> clap::Command {
     let after = command.get_after_help().map(ToString::to_string);
-    let listed = target::library().map(|library| listed(&library, &command));
+    let listed = target::library().map(|library| listed(&library));
     command.after_help(format!(
         "{}{}",
         listed.unwrap_or_default(),
@@ -61,16 +61,16 @@ pub(crate) fn with_workflows(command: clap::Command) -> clap::Command {
 }
 
 /// The workflows, each with what `flow` calls it and its first line.
-fn listed(library: &Library, command: &clap::Command) -> String {
+fn listed(library: &Library) -> String {
     let workflows = library.catalogue().workflows;
     if workflows.is_empty() {
         return String::new();
     }
     let names: Vec<String> = workflows
         .iter()
-        .map(|it| match command.find_subcommand(&it.entry.name) {
-            Some(_) => format!("_{}", it.entry.name),
-            None => it.entry.name.clone(),
+        .map(|it| match is_command(it.entry.name.as_ref()) {
+            true => format!("_{}", it.entry.name),
+            false => it.entry.name.clone(),
         })
         .collect();
     let widest = names
@@ -109,9 +109,13 @@ fn of_brief(words: &[OsString], library: &Library, output: &mut Output) -> Resul
         let Some(name) = names.find(|name| briefs.get(name).is_some()) else {
             continue;
         };
-        let meant = ["flow", kind.word(), name].map(OsString::from);
-        let cli = Cli::try_parse_from(meant.iter().chain(&words[1..]))
-            .unwrap_or_else(|error| error.exit());
+        let rest = &words[1..];
+        if rest.iter().any(|word| word == "--help" || word == "-h") {
+            return brief::help(&briefs, &asked, name, output);
+        }
+        let meant = ["flow", kind.word(), &brief::called(name)].map(OsString::from);
+        let cli =
+            Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
         if let Command::Agent(arguments) | Command::Prompt(arguments) = &cli.command {
             return brief::run(kind, arguments, output);
         }
@@ -127,6 +131,11 @@ pub(crate) fn commands() -> Vec<String> {
         .map(str::to_owned)
         .chain(["help".to_owned()])
         .collect()
+}
+
+/// Whether a word is a command, and comes before a workflow of that name.
+pub(crate) fn is_command(word: &OsStr) -> bool {
+    commands().iter().any(|command| word == command.as_str())
 }
 
 /// What a shortcut stands for and how it is used.

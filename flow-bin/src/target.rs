@@ -86,6 +86,19 @@ pub(crate) fn any(library: &Library, asked: &str) -> Result<Compiled> {
     .into())
 }
 
+/// That there is no workflow of a name, with the one that was probably meant and all there are.
+pub(crate) fn no_workflow(name: &str, names: &[String]) -> String {
+    let help = match nearest_or_part(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    };
+    let known = match names.is_empty() {
+        true => "there are none yet; create_workflow stores one".to_owned(),
+        false => format!("available workflows: {}", names.join(", ")),
+    };
+    format!("there is no workflow `{name}`: {help}{known}")
+}
+
 /// Whether a text is meant as a path and not as a name.
 pub(crate) fn is_path(asked: &str) -> bool {
     let extension = Path::new(asked).extension().unwrap_or_default();

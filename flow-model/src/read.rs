@@ -452,7 +452,7 @@ impl Reader<'_> {
                 Some("ignore") => OnComputeError::Ignore,
                 _ => OnComputeError::Propagate,
             },
-            fallback: fields.get("fallback"),
+            fallback: fields.own("fallback"),
             validate: fields.get("validate"),
             once: fields.flag("static").unwrap_or(false),
             dialect: self.dialect,

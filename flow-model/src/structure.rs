@@ -318,9 +318,6 @@ impl Pass<'_> {
             self.one_of(entries, record, at);
         }
         self.without_effect(entries, record);
-        if std::ptr::eq(record, &grammar::COMPUTED) {
-            self.needs_fallback(entries);
-        }
         if std::ptr::eq(record, &grammar::TRANSITION) {
             self.transition(entries);
             let next = entries.iter().find(|e| e.key.value == "next_state");
@@ -372,21 +369,6 @@ impl Pass<'_> {
                     .help("keep one of them"),
             ),
             _ => {}
-        }
-    }
-
-    /// A computed field that is to fall back on nothing.
-    fn needs_fallback(&mut self, entries: &[Entry]) {
-        let find = |name: &str| entries.iter().find(|entry| entry.key.value == name);
-        if let (Some(on_error), None) = (find("on_error"), find("fallback"))
-            && on_error.value.as_str() == Some("use_fallback")
-        {
-            self.report(
-                Diagnostic::new(Code::MissingKey, on_error.value.span)
-                    .message("`on_error: use_fallback` has no `fallback`")
-                    .label("falls back on nothing")
-                    .help("give `fallback:` the value to use then, `null` for none"),
-            );
         }
     }
 
@@ -655,6 +637,9 @@ impl Pass<'_> {
             }
             Type::Step if let Some(entries) = tree.entries() => self.step(entries, at, false),
             Type::ActionStep if let Some(entries) = tree.entries() => self.step(entries, at, true),
+            Type::Either(_) if std::ptr::eq(ty, &grammar::INPUT) && is_bare_default(tree) => {
+                self.bare_default(tree, &said());
+            }
             Type::Either(types) => match choose(types, tree) {
                 Some(ty) => self.value(tree, ty, what, at),
                 None => self.wrong_type(tree, &said(), &describe(ty)),
@@ -738,8 +723,43 @@ impl Pass<'_> {
         let list = quoted(words.iter().copied());
         let finding = Diagnostic::new(Code::NotAWord, self.source.first_line(span))
             .message(format!("{what} cannot be `{text}`: it is one of {list}"))
-            .label("not one of the words")
-            .suggest(text, words.iter().copied());
+            .label("not one of the words");
+        let finding = match habit::ty(text).filter(|meant| words.contains(meant)) {
+            Some(meant) => finding.instead(meant),
+            None => finding.suggest(text, words.iter().copied()),
+        };
+        self.report(finding);
+    }
+
+    /// A value in the place of an input's type. It is not taken as the default: nobody could tell
+    /// a default such as `date` from a type that does not exist.
+    fn bare_default(&mut self, tree: &Tree, what: &str) {
+        let (ty, written) = match &tree.value {
+            Value::Str(scalar) => ("string", scalar.text.to_string()),
+            Value::Bool(value) => ("boolean", value.to_string()),
+            Value::Int(value) => ("integer", value.to_string()),
+            Value::Float(value) => ("number", plain(*value)),
+            Value::List(_) => ("array", "[…]".to_owned()),
+            Value::Null | Value::Map(_) => ("string", "…".to_owned()),
+        };
+        self.lose(tree.span);
+        let at = self.source.first_line(tree.span);
+        let name = what.trim_matches('`');
+        let finding = Diagnostic::new(Code::NotAWord, at)
+            .message(format!("{what} is declared by `{written}`, which is no type"))
+            .label("not a type")
+            .help(format!(
+                "write `{name}: {{type: {ty}, default: {written}}}` where it is meant as the default; \
+                 the types are {}",
+                quoted(grammar::TYPE_WORDS.iter().copied())
+            ));
+        let finding = match tree.as_str() {
+            Some(text) => match habit::ty(text) {
+                Some(meant) => finding.instead(meant),
+                None => finding.suggest(text, grammar::TYPE_WORDS.iter().copied()),
+            },
+            None => finding,
+        };
         self.report(finding);
     }
 
@@ -1080,6 +1100,15 @@ fn other_spelling<'e>(
         .iter()
         .find(|entry| record.find(&entry.key.value).is_some_and(same))
         .map(|entry| &entry.key)
+}
+
+/// Whether an input is declared by a value that is neither a type nor a map.
+fn is_bare_default(tree: &Tree) -> bool {
+    match &tree.value {
+        Value::Str(scalar) => grammar::type_word(&scalar.text).is_none(),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) => true,
+        Value::Null | Value::Map(_) => false,
+    }
 }
 
 /// The alternative whose kind fits.

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use flow_model::graph::{Field, Type, Validation};
+use flow_model::expression::is_variable_name;
+use flow_model::graph::{Field, Form, Graph, Type, Validation};
 use flow_model::value::{self, Values};
 
 use crate::secret::{self, Reference, Scrubber};
@@ -153,6 +154,154 @@ pub fn accept(fields: Option<&[Field]>, given: &Value) -> Result<Accepted, Vec<I
     }
 }
 
+/// Reads a text as a value of a type, as people write them.
+///
+/// # Errors
+///
+/// What it must be, as the end of a sentence.
+pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
+    let json = || serde_json::from_str::<serde_json::Value>(text).map(|json| Value::from(&json));
+    match ty {
+        Type::String => Ok(Value::text(text)),
+        Type::Any => Ok(match json() {
+            Ok(value) => value,
+            Err(_) => Value::text(text),
+        }),
+        Type::Boolean => match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Ok(Value::Bool(true)),
+            "false" | "no" => Ok(Value::Bool(false)),
+            _ => Err(format!("must be true or false, not `{text}`")),
+        },
+        Type::Number | Type::Integer => {
+            let number = match text.trim().parse::<i64>() {
+                Ok(whole) => Some(Value::Int(whole)),
+                Err(_) => text
+                    .trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|number| number.is_finite())
+                    .map(Value::number),
+            };
+            match number {
+                Some(Value::Float(_)) if ty == Type::Integer => {
+                    Err(format!("must be a whole number, not `{text}`"))
+                }
+                Some(number) => Ok(number),
+                None if ty == Type::Integer => Err(format!("must be a whole number, not `{text}`")),
+                None => Err(format!("must be a number, not `{text}`")),
+            }
+        }
+        Type::Array => match json() {
+            Ok(list @ Value::List(_)) => Ok(list),
+            _ => Err(format!(
+                "must be a JSON array such as `[1, 2]`, not `{text}`"
+            )),
+        },
+        Type::Object => match json() {
+            Ok(map @ Value::Map(_)) => Ok(map),
+            _ => Err(format!(
+                "must be a JSON object such as `{{\"key\": 1}}`, not `{text}`"
+            )),
+        },
+    }
+}
+
+/// An output as its declaration wants it: a text is read as people write one, and what is no text is
+/// written as one where a text is declared. `null` says that there is none.
+///
+/// # Errors
+///
+/// What it must be, as the end of a sentence.
+pub fn output(field: &Field, value: Value) -> Result<Value, String> {
+    match (field.ty, value) {
+        (Type::Any, value)
+        | (_, value @ Value::Null)
+        | (Type::String, value @ Value::Str(_))
+        | (Type::Number, value @ (Value::Int(_) | Value::Float(_)))
+        | (Type::Integer, value @ Value::Int(_))
+        | (Type::Boolean, value @ Value::Bool(_))
+        | (Type::Array, value @ Value::List(_))
+        | (Type::Object, value @ Value::Map(_)) => Ok(value),
+        (ty, Value::Str(text)) => parse(ty, text.trim()),
+        (Type::String, value @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))) => {
+            Ok(Value::text(value.to_string()))
+        }
+        (ty, value) => {
+            let article = if ty.word().starts_with(['a', 'i', 'o']) {
+                "an"
+            } else {
+                "a"
+            };
+            Err(format!(
+                "must be {article} {}, not {}",
+                ty.word(),
+                value.noun()
+            ))
+        }
+    }
+}
+
+/// Fills inputs from variables that are named like them, and gives both. A text for an input of
+/// another type is read as people write it, since variables may all be texts.
+///
+/// # Errors
+///
+/// Every variable that its input cannot take, or that no `{name}` can stand for.
+pub fn fill(
+    graph: &Graph,
+    inputs: &Value,
+    variables: &Value,
+) -> Result<(Value, Value), Vec<InputFault>> {
+    let Value::Map(all) = variables else {
+        return Ok((inputs.clone(), variables.clone()));
+    };
+    let fields = graph.inputs.as_deref().unwrap_or_default();
+    let mut given = match inputs {
+        Value::Map(given) => given.0.clone(),
+        _ => indexmap::IndexMap::new(),
+    };
+    let mut rest = Vec::new();
+    let mut faults = Vec::new();
+    for (name, value) in &all.0 {
+        let Some(field) = fields.iter().find(|field| *field.name == **name) else {
+            let is_named = graph.form == Form::Steps || is_variable_name(name);
+            match is_named {
+                true => rest.push((name.clone(), value.clone())),
+                false => faults.push(InputFault {
+                    input: name.to_string(),
+                    reason: NO_VARIABLE.to_owned(),
+                }),
+            }
+            continue;
+        };
+        if given.contains_key(name) {
+            continue;
+        }
+        let read = match (value, field.ty) {
+            (Value::Str(text), ty) if ty != Type::Any && !field.secret => parse(ty, text),
+            _ => Ok(value.clone()),
+        };
+        match read {
+            Ok(value) => drop(given.insert(name.clone(), value)),
+            Err(reason) => faults.push(InputFault {
+                input: name.to_string(),
+                reason,
+            }),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let rest = match rest.is_empty() {
+        true => Value::Null,
+        false => Value::map(rest),
+    };
+    Ok((Value::map(given), rest))
+}
+
+const NO_VARIABLE: &str = "cannot be the name of a variable: `{name}` has letters, digits, `_`, `-` \
+                           and `.`, begins with a letter or `_` and ends with none of `-` and `.`";
+
 /// The value of a secret input, and where it comes from.
 fn find_secret(field: &Field, given: Option<Value>) -> Result<Option<(String, Reference)>, String> {
     let variable = secret::variable(&field.name);
@@ -256,4 +405,53 @@ pub fn check_text(rules: &Validation, text: &Value) -> Option<InputFault> {
     let given: Values = [("input".to_owned(), text.to_json())].into_iter().collect();
     let mut faults = value::faults(&[field], &given).into_iter();
     faults.next().map(InputFault::from)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's failure"
+    )]
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_by_its_type() {
+        assert_eq!(parse(Type::String, "5").unwrap(), Value::text("5"));
+        assert_eq!(
+            parse(Type::String, "{\"a\": 1}").unwrap(),
+            Value::text("{\"a\": 1}")
+        );
+        assert_eq!(parse(Type::Integer, "-5").unwrap(), Value::Int(-5));
+        assert_eq!(parse(Type::Integer, "5.0").unwrap(), Value::Int(5));
+        assert_eq!(parse(Type::Number, "2.5").unwrap(), Value::Float(2.5));
+        assert_eq!(parse(Type::Boolean, "Yes").unwrap(), Value::Bool(true));
+        assert_eq!(parse(Type::Boolean, "false").unwrap(), Value::Bool(false));
+        assert_eq!(
+            parse(Type::Array, "[1, \"a\"]").unwrap(),
+            Value::list([Value::Int(1), Value::text("a")])
+        );
+        assert_eq!(parse(Type::Any, "plain").unwrap(), Value::text("plain"));
+        assert_eq!(parse(Type::Any, "true").unwrap(), Value::Bool(true));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused_in_a_sentence() {
+        let wrong = [
+            (Type::Integer, "2.5"),
+            (Type::Integer, "many"),
+            (Type::Number, "NaN"),
+            (Type::Boolean, "maybe"),
+            (Type::Array, "{}"),
+            (Type::Object, "[1]"),
+        ];
+        for (ty, text) in wrong {
+            let reason = parse(ty, text).unwrap_err();
+            assert!(
+                reason.starts_with("must be ") && reason.contains(text),
+                "{reason}"
+            );
+        }
+    }
 }

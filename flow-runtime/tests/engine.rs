@@ -246,6 +246,79 @@ fn two_answers_that_miss_their_schema_fail_the_step_with_every_fault() {
 }
 
 #[test]
+fn a_jump_that_was_taken_often_enough_lets_its_loop_go_on() {
+    // The last step of the body; within a condition; to the loop itself, which begins anew.
+    let bodies = [
+        ("{id: back, type: goto, target: top, max_iterations: 2}", 4),
+        (
+            "{type: condition, if: '{{ true }}', then: [{type: goto, target: top, max_iterations: 2}]}",
+            4,
+        ),
+        ("{id: back, type: goto, target: each, max_iterations: 1}", 3),
+    ];
+    for (last, wanted) in bodies {
+        for head in [
+            "type: foreach\n    items: [a, b]",
+            "type: while\n    if: '{{ loop.index < 2 }}'\n    max_iterations: 2",
+        ] {
+            let report = Place::new().run(&format!(
+                "state: {{n: 0}}
+limits: {{max_steps: 100}}
+steps:
+  - id: each
+    {head}
+    steps:
+      - {{id: top, type: set_state, updates: {{n: '{{{{ state.n + 1 }}}}'}}}}
+      - {last}
+"
+            ));
+            let shown = format!("{head} {last}: {:?}", report.error);
+            assert_eq!(report.status, ReportStatus::Completed, "{shown}");
+            assert_eq!(state(&report)["n"], wanted, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_output_has_the_type_that_is_declared() {
+    let run = |ty: &str, value: &str| {
+        Place::new().run(&format!(
+            "outputs: {{o: {{type: {ty}, value: '{{{{ {value} }}}}'}}}}\nsteps: []\n"
+        ))
+    };
+    for (ty, value, wanted) in [
+        ("integer", "\"42\\n\"", json!(42)),
+        ("number", "1.5", json!(1.5)),
+        ("string", "42", json!("42")),
+        ("boolean", "\"true\"", json!(true)),
+        ("array", "\"[1]\"", json!([1])),
+        ("object", "{\"a\": 1}", json!({"a": 1})),
+        ("integer", "none", json!(null)),
+    ] {
+        let report = run(ty, value);
+        assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+        assert_eq!(report.output.to_json()["o"], wanted, "{ty} {value}");
+    }
+    for (ty, value, said) in [
+        ("integer", "\"abc\"", "must be a whole number, not `abc`"),
+        ("integer", "1.5", "must be an integer"),
+        ("array", "{}", "must be an array, not an object"),
+        ("string", "[1]", "must be a string, not an array"),
+    ] {
+        let report = run(ty, value);
+        assert_eq!(report.status, ReportStatus::Failed, "{ty} {value}");
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, FailureKind::Validation);
+        assert!(
+            error.message.starts_with("the output `o`"),
+            "{}",
+            error.message
+        );
+        assert!(error.message.contains(said), "{}", error.message);
+    }
+}
+
+#[test]
 fn state_dot_a_field_is_written_where_it_is_read() {
     let report = Place::new().run(
         "state: {n: 0, seen: []}
@@ -546,4 +619,44 @@ fn a_call_that_is_tried_again_calls_again() {
     let done = place.start(&host, definition);
     assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
     assert_eq!(host.called(done.run).unwrap().len(), 2);
+}
+
+#[test]
+fn a_task_that_returns_its_error_is_tried_again_and_collected_first() {
+    let place = Place::new();
+    let report = place.run(
+        "
+state: {errors: []}
+tasks:
+  upload:
+    inputs: {file: {type: string, required: true}}
+    steps:
+      - id: send
+        type: shell
+        command: echo {{ inputs.file }} >> sent; test {{ inputs.file }} = good || test $(grep -c {{ inputs.file }} sent) = 2 -a {{ inputs.file }} = later
+    on_error:
+      return: true
+      steps: [{id: undo, type: shell, command: 'echo {{ inputs.file }} >> undone'}]
+steps:
+  - id: each
+    type: foreach
+    items: [good, later, never]
+    task: upload
+    sequential: true
+    on_child_error: {strategy: retry_failed, max_retries: 2, collect_to: errors}
+    output_to: uploads
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let tried = lines(&place.path("sent"));
+    let tries = |file: &str| tried.iter().filter(|line| *line == file).count();
+    assert_eq!((tries("good"), tries("later"), tries("never")), (1, 2, 3));
+    assert_eq!(lines(&place.path("undone")).len(), 4);
+    let state = state(&report);
+    assert_eq!(state["uploads"][2]["error"]["step"], "send");
+    assert!(state["uploads"][0].get("error").is_none());
+    assert!(state["uploads"][1].get("error").is_none());
+    let collected = state["errors"].as_array().unwrap();
+    assert_eq!(collected.len(), 1, "{collected:?}");
+    assert_eq!(collected[0]["index"], 2);
 }

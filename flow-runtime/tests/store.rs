@@ -98,8 +98,8 @@ fn a_value_is_written_as_readable_json_with_its_signature() {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), definition);
     let signature = created.signature;
     assert_eq!(signature.description.as_deref(), Some("Looks around"));
-    assert!(signature.arguments["PROJECT_ROOT"].required);
-    assert!(!signature.return_values["FOUND"].required);
+    assert!(signature.arguments.get("PROJECT_ROOT").unwrap().required);
+    assert!(!signature.return_values.get("FOUND").unwrap().required);
 }
 
 #[test]

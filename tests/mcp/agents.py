@@ -631,6 +631,30 @@ async def sub_agents_are_told_how_their_own_task_ended(place):
         await case(client)
 
 
+async def an_agent_is_told_what_its_file_says(place):
+    place.write(".flow/agents/expert.md", "---\ndescription: Knows\n---\nYou are an expert.\n")
+    place.workflow("asks", """\
+name: asks
+tasks:
+  one: {inputs: {file: {type: string, required: true}}, steps: [{type: return, value: 1}]}
+steps:
+  - {id: say, type: delegate, agent: "@expert", instructions: "Say."}
+  - {id: f, type: foreach, items: "{{ ['a'] }}", task: one, agent: "@expert"}
+""")
+    told = "You are an expert.\n"
+    async with place.connect() as client:
+        waits = await call(client, "flow", {"flow_name": "asks"})
+        expect(waits["pending"], agent_instructions=told, agent="expert")
+        turn = await call(client, "start_workflow", {"workflow": "asks"})
+        run = turn["workflow_id"]
+        expect(turn["step"]["definition"], agent="@expert", agent_instructions=told, instructions="Say.")
+        turn = await call(client, "submit_step_result", {"workflow_id": run, "step_id": "say", "result": "said"})
+        expect(turn["step"]["definition"], agent="@expert", agent_instructions=told)
+        assert "`agent_instructions`" in turn["step"]["instructions"], turn
+        turn = await call(client, "get_next_step", {"workflow_id": run, "task_id": "f.0"})
+        expect(turn["step"]["definition"], agent="@expert", agent_instructions=told)
+
+
 async def an_agent_that_gets_a_whole_item_gets_no_other(place):
     place.workflow("whole", """\
 name: whole

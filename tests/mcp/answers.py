@@ -193,6 +193,32 @@ async def an_answer_that_comes_after_the_call_was_answered_is_heard(place):
                 expect(await over(client, ran["workflow_id"]), status="completed", output={"who": "Ann"})
 
 
+async def a_late_answer_that_is_not_valid_is_asked_for_again(place):
+    place.workflow("picky", """\
+outputs: {who: "{{ state.said.input }}"}
+steps:
+  - {id: ask, type: prompt, kind: text, message: Who?, validation: {pattern: "^[A-Z]"}, output_to: said}
+""")
+
+    for transport in ("stdio", "http"):
+        asked, filled, answers, seen = asyncio.Event(), asyncio.Event(), ["ann", "bob", "Ann"], []
+
+        async def elicit(_, params):
+            seen.append(params.message)
+            asked.set()
+            await filled.wait()
+            return accept(input=answers.pop(0))
+
+        async with place.connect(transport, elicitation_callback=elicit) as client:
+            calling = asyncio.create_task(call(client, "flow", {"flow_name": "picky", "wait_seconds": 0.5}))
+            await asked.wait()
+            ran = await calling
+            expect(ran, status="waiting")
+            filled.set()
+            expect(await over(client, ran["workflow_id"]), status="completed", output={"who": "Ann"})
+            assert len(seen) == 3 and seen[0] == "Who?" and "^[A-Z]" in seen[1], seen
+
+
 async def a_form_is_taken_back_when_somebody_else_has_answered(place):
     place.workflow("ask", INNER)
     asked, taken_back = asyncio.Event(), asyncio.Event()

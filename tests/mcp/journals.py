@@ -112,3 +112,39 @@ async def a_run_of_the_users_journal_is_found_by_its_id(place):
         assert "workflow_id" in await refused(client, "get_workflow_status", {"workflow_id": "r-nothing"})
     shown = json.loads(await place.flow("show", run, "--format", "json"))
     expect(shown, status="completed")
+
+
+async def a_definition_is_kept_with_the_end_of_its_run_wherever_the_server_dies(place):
+    kept = place.project / ".flow/workflows/once.json"
+    steps = [{"id": "one", "type": "shell", "command": "echo one"}, {"id": "two", "type": "shell", "command": "echo two"}]
+    definition = {"name": "once", "steps": steps}
+    deaths = ends = 0
+    for moment in ("before-commit", "after-commit"):
+        for count in range(1, 30):
+            (place.project / ".flow/journal.db").unlink(missing_ok=True)
+            for rest in place.project.glob(".flow/journal.db-*"):
+                rest.unlink()
+            kept.unlink(missing_ok=True)
+            place.env["FLOW_FAULT"] = f"{moment}:{count}"
+            try:
+                async with place.connect() as client:
+                    ran = await call(client, "run_workflow", {"workflow_definition": definition})
+                    expect(ran, status="completed", workflow_saved=True)
+                break
+            except Exception:
+                deaths += 1
+            finally:
+                del place.env["FLOW_FAULT"]
+            runs = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+            if not runs:
+                continue
+            run = runs[0]
+            if run["status"] != "completed":
+                resumed = await place.flow("resume", run["run_id"], "--format", "json", "-q")
+                expect(json.loads(resumed), status="completed")
+            else:
+                ends += 1
+            assert kept.exists(), (moment, count, runs)
+            listed = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+            expect(listed[0], workflow="once")
+    assert deaths > 5 and ends > 0, (deaths, ends)

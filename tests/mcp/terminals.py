@@ -213,3 +213,23 @@ outputs: {said: "{{ state.said.output }}"}
         expect(await call(ann, "run_command", {"command": "echo $OWNER"}), output="ann\n")
         ran = await call(ann, "run_workflow", {"workflow_name": "own"})
         expect(ran, status="completed", output={"said": "the run\n"})
+
+
+async def what_a_killed_server_left_of_its_sessions_the_next_one_removes(place):
+    temporary = place.root / "temporary"
+    temporary.mkdir()
+    place.env["TMPDIR"] = str(temporary)
+    async with place.serve() as killed:
+        async with killed.connect() as client:
+            await call(client, "open_terminal", {"shell": "bash"})
+        killed.process.kill()
+        await killed.process.wait()
+    left = list(temporary.glob("flow-terminal-*"))
+    assert len(left) == 1, left
+    async with place.connect() as client:
+        await call(client, "open_terminal", {"shell": "bash"})
+        while left[0].exists():
+            await call(client, "list_terminal_sessions")
+        own = list(temporary.glob("flow-terminal-*"))
+        assert len(own) == 1, own
+    assert not list(temporary.glob("flow-terminal-*"))

@@ -40,10 +40,39 @@ async def http_wants_the_token_and_a_local_page(place):
 
 
 async def http_takes_the_token_of_the_environment(place):
-    async with place.serve(env={"FLOW_TOKEN": "chosen"}) as served:
-        assert served.token == "chosen"
+    token = "chosen-by-somebody"
+    async with place.serve(env={"FLOW_TOKEN": token}) as served:
+        # Whoever chose it is not told it.
+        assert served.token == "as", served.token
+        served.token = token
         async with served.connect() as client:
             await client.list_tools()
+    place.env["FLOW_TOKEN"] = "fifteen-letters"
+    await place.flow("serve", "--http", "127.0.0.1:0", code=2)
+
+
+async def http_answers_what_is_no_message_as_json_rpc_does(place):
+    async with place.serve() as served:
+        headers = {
+            "Authorization": f"Bearer {served.token}",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
+        async with httpx2.AsyncClient() as client:
+            for said, code in (
+                ('{"jsonrpc": "2.0", "id": 1, "meth', -32700),
+                ("not json", -32700),
+                ('{"id": 8, "method": "ping"}', -32600),
+                ("[]", -32600),
+                ("", -32600),
+            ):
+                answer = await client.post(served.url, headers=headers, content=said)
+                assert answer.status_code == 400, (said, answer)
+                assert answer.json()["error"]["code"] == code, (said, answer.text)
+            answer = await client.post(served.url, headers={**headers, "Content-Type": "text/plain"}, content="{}")
+            assert answer.status_code == 415, answer
+            answer = await client.post(served.url, headers=headers, content=" " * (17 << 20))
+            assert answer.status_code == 413, answer
 
 
 async def http_listens_on_this_machine_only(place):

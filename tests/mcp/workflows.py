@@ -145,6 +145,12 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert flow.input_schema["required"] == ["flow_name"]
         listed = await call(client, "flow", {"flow_name": "list"})
         assert "hello" in [workflow["name"] for workflow in listed["workflows"]]
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert set(review["parameters"][0]) == {"name", "type", "required", "default", "description"}, review
+        listed = await call(client, "flow", {"flow_name": "list", "verbose": True})
+        review = next(it for it in listed["workflows"] if it["name"] == "code-review")
+        assert review["parameters"][0]["validation"]["pattern"].startswith("^"), review
+        expect(review["parameters"][0], secret=False)
         table = await call(client, "flow", {"flow_name": "list", "format": "table"})
         assert "DESCRIPTION" in table["listing"], table
         yaml = await call(client, "flow", {"flow_name": "list", "format": "yaml", "verbose": True})
@@ -154,6 +160,9 @@ async def the_flow_tool_lists_plans_and_runs(place):
         assert "workflow_id" not in plan
         ran = await call(client, "flow", {"flow_name": "hello", "parameters": {"who": "Ann"}})
         expect(ran, success=True, status="completed", output={"said": "hello Ann"}, final_state="completed", error=None)
+        assert "execution_log" not in ran
+        ran = await call(client, "flow", {"flow_name": "hello", "verbose": True})
+        assert ran["execution_log"][0]["state"] == "greet", ran
         reason = await refused(client, "flow", {"flow_name": "hello", "parameters": {"whom": "Ann"}})
         assert "`whom`" in reason and "`who`" in reason, reason
         reason = await refused(client, "flow", {"flow_name": "list", "format": "tabel"})
@@ -210,6 +219,88 @@ async def a_workflow_runs_by_name_or_given_whole(place):
             "workflow_definition": {"name": "lonely", **lonely}, "overwrite_existing": True,
         })
         assert len(made["warnings"]) == 1 and "`never`" in made["warnings"][0], made
+
+    await place.every_way(case)
+
+
+async def variables_are_read_by_the_types_of_inputs_and_have_names_that_braces_can_hold(place):
+    place.workflow("typed", """\
+name: typed
+inputs:
+  count: {type: integer, required: true}
+  share: {type: number, default: 0.5}
+  force: {type: boolean, default: false}
+  tags: {type: array, default: []}
+  label: {type: string, default: none}
+  build-id: {type: string, default: b}
+initial_state: a-1
+states:
+  a-1:
+    action: {type: shell, command: "echo {build-id} {x.y} {my-var} {other-var}", output_to: said}
+    transitions: [{condition: {expression: "{{ inputs.force and count + 1 == 3 }}"}, next_state: end}]
+  end: {action: {type: shell, command: "test -n {a-1_stdout}"}}
+outputs:
+  all: "{{ [inputs.count, inputs.share, inputs.force, inputs.tags, inputs.label] }}"
+  said: "{{ state.said.stdout }}"
+""")
+
+    async def case(client):
+        given = {"count": "2", "share": "0.25", "force": "yes", "tags": '["a"]', "label": "7", "build-id": "b-1",
+                 "x.y": "dotted", "my-var": "dashed"}
+        ran = await call(client, "run_workflow", {"workflow_name": "typed", "initial_variables": given})
+        expect(ran, success=True, final_state="end")
+        expect(ran["output"], all=[2, 0.25, True, ["a"], "7"])
+        # What is no variable is left alone.
+        assert ran["output"]["said"] == "b-1 dotted dashed {other-var}\n", ran["output"]
+        for bad, words in (({"count": "two"}, ["`count`", "whole number", "`two`"]),
+                           ({"count": "1", "force": "maybe"}, ["`force`", "true or false"]),
+                           ({"count": "1", "my var": 1}, ["`my var`", "name of a variable"])):
+            reason = await refused(client, "run_workflow", {"workflow_name": "typed", "initial_variables": bad})
+            assert all(word in reason for word in words), reason
+
+    await place.every_way(case)
+
+
+async def a_run_out_of_time_says_where_it_was_and_how_it_gets_more(place):
+    place.workflow("slow", """\
+name: slow
+initial_state: nap
+states:
+  nap: {action: {type: wait, duration_seconds: 600}}
+""")
+    place.workflow("hasty", """\
+name: hasty
+limits: {timeout: 1}
+initial_state: nap
+states:
+  nap: {action: {type: wait, duration_seconds: 600}}
+""")
+    place.workflow("caller", """\
+name: caller
+initial_state: call
+states:
+  call:
+    action: {tool: run_workflow, params: {workflow_name: slow, execution_timeout: 1, max_states: 7, save_on_success: false}}
+    transitions: [{condition: always, next_state: miss}]
+  miss:
+    action: {tool: run_workflow, params: {workflow_name: "{{ 'slwo' }}"}}
+    transitions: [{condition: failure, next_state: miss_all}]
+  miss_all:
+    action: {tool: run_workflow, params: {workflow_name: "{{ 'entirely_else' }}"}}
+""")
+
+    async def case(client):
+        late = await call(client, "run_workflow", {"workflow_name": "slow", "execution_timeout": 1})
+        expect(late, success=False, status="failed")
+        assert all(it in late["error"] for it in ("longer than 1 s", "`execution_timeout`", "`nap`")), late["error"]
+        late = await call(client, "run_workflow", {"workflow_name": "hasty"})
+        assert all(it in late["error"] for it in ("longer than 1 s", "`limits.timeout`", "`nap`")), late["error"]
+        ran = await call(client, "run_workflow", {"workflow_name": "caller"})
+        log = {entry["state"]: entry for entry in ran["execution_log"] if entry["phase"] == "execution"}
+        expect(log["call"]["params"], execution_timeout=1, max_states=7, save_on_success=False, workflow_name="slow")
+        assert "`execution_timeout`" in log["call"]["error"] and "`nap`" in log["call"]["error"], log["call"]
+        assert "did you mean `slow`?" in log["miss"]["error"], log["miss"]
+        assert "hasty" in log["miss_all"]["error"] and "`entirely_else`" in log["miss_all"]["error"], log["miss_all"]
 
     await place.every_way(case)
 
@@ -530,12 +621,60 @@ async def progress_is_told_in_order_with_details(place):
         told.clear()
         ran = await call(client, "run_workflow", {"workflow_name": "fails"}, progress_callback=progress)
         expect(ran, success=False)
-        assert told[-1][2] == "Workflow failed: fails", told
+        assert [message for _, _, message in told] == [
+            "Starting workflow: fails",
+            "Entering state: bad",
+            "Failed state: bad",
+            "Workflow failed: fails",
+        ], told
         told.clear()
         await call(client, "flow", {"flow_name": "two_states", "quiet": True}, progress_callback=progress)
         assert told == []
 
     await place.every_way(case)
+
+
+async def every_state_is_told_however_fast_they_pass(place):
+    count = 3000
+    place.workflow("fast", f"""\
+limits: {{max_steps: 10000}}
+state: {{n: 0}}
+steps:
+  - id: again
+    type: while
+    if: "{{{{ state.n < {count} }}}}"
+    max_iterations: {count}
+    steps:
+      - {{id: one, type: set_state, updates: {{n: "{{{{ state.n + 1 }}}}"}}}}
+""")
+    told = []
+
+    async def heard(message):
+        if getattr(message, "method", None) == "notifications/progress":
+            told.append(message.params)
+
+    async def case(client):
+        async def progress(*_):
+            pass
+
+        told.clear()
+        ran = await call(client, "flow", {"flow_name": "fast"}, progress_callback=progress)
+        expect(ran, success=True)
+        # What came before this answer has been told.
+        await call(client, "list_workflows")
+        messages = [one.message for one in told]
+        pair = ["Entering state: one", "Completed state: one"]
+        assert messages == [
+            "Starting workflow: fast",
+            "Entering state: again",
+            *(count * pair),
+            "Completed state: again",
+            "Completed workflow: fast",
+        ], (len(messages), messages[:5], messages[-5:])
+        numbers = [one.progress for one in told]
+        assert numbers == sorted(set(numbers))
+
+    await place.every_way(case, message_handler=heard)
 
 
 async def details_of_progress_are_in_its_meta(place):
@@ -652,6 +791,21 @@ async def resources_prompts_and_completion_work(place):
         text = prompt.messages[0].content.text
         for part in ("`hello`", "start_workflow", "get_next_step", "80 %", "checkpoint_workflow", "resume_workflow", "who=Ann"):
             assert part in text, part
+        for arguments, told in (
+            ({"workflow": "hullo"}, ("hullo", "did you mean `hello`?")),
+            ({"workflow": "hello", "inputs": "whom=Ann"}, ("`inputs` of `hello`", "whom", "it takes `who`")),
+            ({"workflow": "hello", "inputs": '{"who": 3}'}, ("`inputs` of `hello`", "`who`")),
+            ({"workflow": "hello", "inputs": "{who"}, ("not a JSON object",)),
+            ({"workflow": "hello", "inputs": "Ann"}, ("`Ann`", "key=value")),
+            ({"workflow": "hello", "who": "Ann"}, ("`who`", "`inputs`")),
+        ):
+            try:
+                await client.get_prompt("workflow", arguments)
+            except Exception as error:
+                assert all(part in str(error) for part in told), (arguments, error)
+                assert error.code == -32602, error
+            else:
+                raise AssertionError(f"{arguments} was answered")
         reference = types.PromptReference(type="ref/prompt", name="workflow")
         names = await client.complete(reference, {"name": "workflow", "value": "he"})
         assert names.completion.values == ["hello"]
@@ -706,6 +860,14 @@ Review {{ branch }} to depth {{ depth + 1 }}.
 
         asked = await call(client, "prompt", {"prompt_name": "review", "parameters": {"branch": "b"}})
         expect(asked, success=True, text="Review b to depth 2.\n", description="Reviews a branch")
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        for tool, names in (("agent", {"list", "critic"}), ("prompt", {"list", "broken", "review"})):
+            properties = tools[tool].input_schema["properties"]
+            assert names <= set(properties[f"{tool}_name"]["enum"]), properties
+            table = await call(client, tool, {f"{tool}_name": "list", "format": "table"})
+            assert "DESCRIPTION" in table["listing"], table
+            yaml = await call(client, tool, {f"{tool}_name": "list", "format": "yaml", "verbose": True})
+            assert f"{tool}s:" in yaml["listing"], yaml
         listed = await call(client, "prompt", {"prompt_name": "list", "verbose": True})
         assert [it["name"] for it in listed["prompts"]] == ["broken", "review"], listed
         assert listed["prompts"][0]["error"]

@@ -21,13 +21,18 @@ pub(super) enum Level {
 
 impl Level {
     /// As the flag says, else the environment; none for nothing.
-    pub(super) fn asked(flags: u8) -> Option<Self> {
+    ///
+    /// # Errors
+    ///
+    /// What the environment says, when that is no level.
+    pub(super) fn asked(flags: u8) -> Result<Option<Self>, String> {
         let variable = std::env::var("FLOW_LOG").unwrap_or_default();
-        match (flags, variable.to_ascii_lowercase().as_str()) {
+        Ok(match (flags, variable.to_ascii_lowercase().as_str()) {
             (0, "info") | (1, _) => Some(Level::Info),
             (0, "debug" | "trace") | (2.., _) => Some(Level::Debug),
-            (0, _) => None,
-        }
+            (0, "" | "off" | "error" | "warn") => None,
+            (0, _) => return Err(variable),
+        })
     }
 }
 

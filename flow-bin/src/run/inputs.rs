@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flow_model::graph::{Field, Graph, Type};
-use flow_runtime::input::{InputFault, accept};
+use flow_runtime::input::{InputFault, accept, parse};
 use flow_runtime::library::read;
 use flow_runtime::secret;
 use flow_runtime::value::Value;
@@ -75,22 +75,24 @@ pub(crate) fn gather(
         }
         texts.push((name.to_owned(), text));
     }
-    let is_given = |name: &str| {
-        given.iter().any(|(known, _)| known == name) || texts.iter().any(|(known, _)| known == name)
-    };
-    let open: Vec<&Field> = fields(graph)
-        .iter()
-        .filter(|field| field.required && !is_given(&field.name))
-        .collect();
+    // What a file gives keeps its place: a value in order comes before the file's.
+    let named = |field: &&Field| texts.iter().any(|(known, _)| *known == field.name);
+    let required = fields(graph).iter().filter(|field| field.required);
+    let (taken, open): (Vec<&Field>, Vec<&Field>) = required.partition(named);
     if arguments.inputs.len() > open.len() {
         let extra = &arguments.inputs[open.len()];
+        let taken: Vec<String> = taken.iter().map(|it| format!("`{}`", it.name)).collect();
         let usage = Usage::new(format!(
-            "`{extra}` is one value too many: `{}` has {} for values in order",
+            "`{extra}` is one value too many: `{}` has {} for values in order{}",
             graph.name,
             match open.len() {
                 0 => "no required input left".to_owned(),
                 1 => "one required input left".to_owned(),
                 count => format!("{count} required inputs left"),
+            },
+            match taken.is_empty() {
+                true => String::new(),
+                false => format!("; {} has one by name", taken.join(", ")),
             }
         ));
         return Err(usage
@@ -102,7 +104,7 @@ pub(crate) fn gather(
     }
     for (name, text) in texts {
         let field = fields(graph).iter().find(|field| field.name == *name);
-        match value(field.map_or(Type::Any, |field| field.ty), text) {
+        match parse(field.map_or(Type::Any, |field| field.ty), text) {
             Ok(value) => {
                 given.retain(|(known, _)| *known != name);
                 given.push((name, value));
@@ -197,106 +199,6 @@ pub(crate) fn file(path: &Path) -> Result<Value> {
         Err(finding) => {
             let message = format!("`{}` cannot be read: {}", path.display(), finding.message);
             Err(Usage::new(message).into())
-        }
-    }
-}
-
-/// A text as a value of a type; the error is the end of a sentence.
-fn value(ty: Type, text: &str) -> Result<Value, String> {
-    let json = || serde_json::from_str::<serde_json::Value>(text).map(|json| Value::from(&json));
-    match ty {
-        Type::String => Ok(Value::text(text)),
-        Type::Any => Ok(match json() {
-            Ok(value) => value,
-            Err(_) => Value::text(text),
-        }),
-        Type::Boolean => match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" => Ok(Value::Bool(true)),
-            "false" | "no" => Ok(Value::Bool(false)),
-            _ => Err(format!("must be true or false, not `{text}`")),
-        },
-        Type::Number | Type::Integer => {
-            let number = match text.trim().parse::<i64>() {
-                Ok(whole) => Some(Value::Int(whole)),
-                Err(_) => text
-                    .trim()
-                    .parse::<f64>()
-                    .ok()
-                    .filter(|number| number.is_finite())
-                    .map(Value::number),
-            };
-            match number {
-                Some(Value::Float(_)) if ty == Type::Integer => {
-                    Err(format!("must be a whole number, not `{text}`"))
-                }
-                Some(number) => Ok(number),
-                None if ty == Type::Integer => Err(format!("must be a whole number, not `{text}`")),
-                None => Err(format!("must be a number, not `{text}`")),
-            }
-        }
-        Type::Array => match json() {
-            Ok(list @ Value::List(_)) => Ok(list),
-            _ => Err(format!(
-                "must be a JSON array such as `[1, 2]`, not `{text}`"
-            )),
-        },
-        Type::Object => match json() {
-            Ok(map @ Value::Map(_)) => Ok(map),
-            _ => Err(format!(
-                "must be a JSON object such as `{{\"key\": 1}}`, not `{text}`"
-            )),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        reason = "a failed expectation is the test's failure"
-    )]
-
-    use flow_model::graph::Type;
-    use flow_runtime::value::Value;
-
-    use super::value;
-
-    #[test]
-    fn a_value_is_read_by_its_type() {
-        assert_eq!(value(Type::String, "5").unwrap(), Value::text("5"));
-        assert_eq!(
-            value(Type::String, "{\"a\": 1}").unwrap(),
-            Value::text("{\"a\": 1}")
-        );
-        assert_eq!(value(Type::Integer, "-5").unwrap(), Value::Int(-5));
-        assert_eq!(value(Type::Integer, "5.0").unwrap(), Value::Int(5));
-        assert_eq!(value(Type::Number, "2.5").unwrap(), Value::Float(2.5));
-        assert_eq!(value(Type::Boolean, "Yes").unwrap(), Value::Bool(true));
-        assert_eq!(value(Type::Boolean, "false").unwrap(), Value::Bool(false));
-        assert_eq!(
-            value(Type::Array, "[1, \"a\"]").unwrap(),
-            Value::list([Value::Int(1), Value::text("a")])
-        );
-        assert_eq!(value(Type::Any, "plain").unwrap(), Value::text("plain"));
-        assert_eq!(value(Type::Any, "true").unwrap(), Value::Bool(true));
-    }
-
-    #[test]
-    fn a_value_of_another_type_is_refused_in_a_sentence() {
-        let wrong = [
-            (Type::Integer, "2.5"),
-            (Type::Integer, "many"),
-            (Type::Number, "NaN"),
-            (Type::Boolean, "maybe"),
-            (Type::Array, "{}"),
-            (Type::Object, "[1]"),
-        ];
-        for (ty, text) in wrong {
-            let reason = value(ty, text).unwrap_err();
-            assert!(
-                reason.starts_with("must be ") && reason.contains(text),
-                "{reason}"
-            );
         }
     }
 }

@@ -5,6 +5,7 @@ mod hidden;
 mod inputs;
 mod person;
 pub(crate) mod plan;
+pub(crate) mod prepared;
 mod result;
 mod screen;
 
@@ -33,7 +34,7 @@ pub(crate) use screen::{Screen, elapsed};
 pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
     let library = target::library()?;
     let compiled = target::any(&library, &arguments.workflow)?;
-    let Some(mut graph) = checked(compiled, output) else {
+    let Some(graph) = checked(compiled, output) else {
         return Ok(Exit::Invalid);
     };
     if !arguments.variables.is_empty() {
@@ -46,14 +47,15 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
             return Ok(Exit::Usage);
         }
     };
-    if let Some(seconds) = arguments.timeout {
-        graph.limits.timeout = Some(seconds);
-    }
     if arguments.dry_run {
         return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
-    let (mut engine, screen) = engine(library, None, &arguments.driving, output)?;
+    let (mut engine, screen, answered) = engine(library, None, &arguments.driving, output)?;
+    let find = |name: &str| engine.workflow(name, beside.as_deref());
+    for warning in prepared::warnings(&answered, &graph, find) {
+        output.warning(&warning);
+    }
     let is_contract = !graph.arguments.is_empty() || !graph.return_values.is_empty();
     let shell = arguments.session.as_deref();
     let session = match shell.or(is_contract.then_some("bash")) {
@@ -62,8 +64,10 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     };
     let options = StartOptions {
         beside,
+        own_session: session.is_some(),
         session: session.clone(),
         max_steps: arguments.max_steps,
+        timeout: arguments.timeout,
         ..StartOptions::default()
     };
     let run = engine.wait(engine.host.start(&graph, &inputs.given, options))?;
@@ -96,13 +100,14 @@ pub(crate) fn checked(compiled: Compiled, output: &mut Output) -> Option<Graph> 
     compiled.into_graph()
 }
 
-/// An engine whose progress and questions are shown as asked for.
+/// An engine whose progress and questions are shown as asked for, and the steps for which answers
+/// are prepared.
 pub(crate) fn engine(
     library: Library,
     asked: Option<&str>,
     driving: &Driving,
-    output: &Output,
-) -> Result<(Engine, Arc<Screen>)> {
+    output: &mut Output,
+) -> Result<(Engine, Arc<Screen>, Vec<String>)> {
     let prepared = match &driving.answers {
         None => None,
         Some(path) => {
@@ -111,6 +116,8 @@ pub(crate) fn engine(
             Some(answers.map_err(wrong)?)
         }
     };
+    let answered = prepared.iter().flat_map(Answers::steps);
+    let answered = answered.map(str::to_owned).collect();
     let moves =
         io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
     let told = match driving.format {
@@ -127,7 +134,13 @@ pub(crate) fn engine(
         driving.quiet,
         Arc::clone(&screen),
     );
-    let watch: Arc<dyn Watch> = match detail::Level::asked(driving.verbose) {
+    let level = detail::Level::asked(driving.verbose).unwrap_or_else(|word| {
+        output.warning(&format!(
+            "FLOW_LOG is `{word}`, which is no level: it can be off, info or debug"
+        ));
+        None
+    });
+    let watch: Arc<dyn Watch> = match level {
         None => Arc::clone(&screen) as _,
         Some(level) => Arc::new(detail::Details {
             screen: Arc::clone(&screen),
@@ -135,5 +148,5 @@ pub(crate) fn engine(
         }),
     };
     let engine = Engine::new(library, asked, Arc::new(person), watch)?;
-    Ok((engine, screen))
+    Ok((engine, screen, answered))
 }

@@ -77,8 +77,9 @@ impl Person {
             let line = keyboard.line().await;
             self.screen.answered();
             let Some(line) = line else {
+                // Whoever is not there has not refused: the question stays open.
                 self.screen.say("");
-                return Answer::Declined("nobody answered".to_owned());
+                return Answer::Later;
             };
             match understood(question.kind, &line) {
                 Ok(answer) => return Answer::Given(answer),

@@ -104,6 +104,12 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         "step": action.node,
         "type": kind(&action.what),
     });
+    if let Some(told) = &awaited.agent_instructions {
+        pending["agent_instructions"] = json!(told);
+    }
+    if let Some(rules) = &awaited.validation {
+        pending["validation"] = rules.clone();
+    }
     match &action.what {
         Deed::Prompt {
             message,
@@ -123,10 +129,17 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         Deed::Delegate {
             instructions,
             agent,
-            ..
+            returns,
+            complaint,
         } => {
             pending["instructions"] = json!(instructions);
             pending["agent"] = json!(agent);
+            if let Some(schema) = returns {
+                pending["returns"] = schema.to_json();
+            }
+            if let Some(complaint) = complaint {
+                pending["complaint"] = json!(complaint);
+            }
         }
         Deed::DelegateItem {
             agent,
@@ -190,10 +203,13 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
             }
             let kind = report.error.as_ref().map(|error| error.kind);
             match kind {
+                Some(FailureKind::Arguments) => output.help(
+                    "set them in this shell, or write `NAME=value` before the command, and run it again",
+                ),
                 Some(FailureKind::TimeLimit) => output.help(&format!(
                     "`flow resume {run}` goes on, with its time again; --timeout TIME gives it another"
                 )),
-                Some(FailureKind::Arguments | FailureKind::ReturnValues) => {
+                Some(FailureKind::ReturnValues) => {
                     output.help(&format!("`flow resume {run}` looks for them again"));
                 }
                 // Its outputs, or its initial state: the same would happen again.
@@ -251,7 +267,27 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
             let states: Vec<&str> = choices.iter().map(|(_, state)| state.as_str()).collect();
             ("which holds?".to_owned(), states.join("|"))
         }
-        Deed::Delegate { instructions, .. } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: None,
+            ..
+        } => (clean(instructions), "RESPONSE".to_owned()),
+        Deed::Delegate {
+            instructions,
+            returns: Some(schema),
+            complaint,
+            ..
+        } => {
+            let mut asked = clean(instructions);
+            asked.push_str(&format!("\n  answered by JSON that satisfies {schema}"));
+            if let Some(complaint) = complaint {
+                asked.push_str(&format!(
+                    "\n  the last answer did not: {}",
+                    clean(complaint)
+                ));
+            }
+            (asked, "JSON".to_owned())
+        }
         Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
         Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
             return;

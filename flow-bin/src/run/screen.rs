@@ -132,7 +132,10 @@ impl Screen {
     pub(crate) fn end(&self) {
         let mut shown = self.shown();
         shown.under_way.clear();
-        self.draw(&mut shown, "");
+        // What follows does not go on the line of a question that nobody answered.
+        let before = if shown.asking { "\n" } else { "" };
+        shown.asking = false;
+        self.draw(&mut shown, before);
     }
 
     fn object(&self, mut object: Value) {

@@ -8,17 +8,16 @@ use std::time::Duration;
 
 use flow_model::graph::{Graph, Operation};
 use flow_model::tools::{
-    AgentStep, AgentStepType, CheckpointWorkflowRequest, CheckpointWorkflowResponse,
-    CompleteStatus, CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest,
-    GetWorkflowStateRequest, GetWorkflowStateResponse, GetWorkflowStatusRequest,
-    GetWorkflowStatusResponse, LoopStatus, NextStepResponse, OpenTask, ResumeWorkflowRequest,
-    ResumeWorkflowResponse, StartWorkflowRequest, StartWorkflowResponse, StateOperation,
-    StateUpdate, StepStatus, SubmitResultRequest, SubmitStepResultRequest, Toolset,
-    UpdateWorkflowStateRequest, UpdateWorkflowStateResponse, WorkflowCheckpoint,
+    CheckpointWorkflowRequest, CheckpointWorkflowResponse, CompleteStatus, CompleteWorkflowRequest,
+    CompleteWorkflowResponse, GetNextStepRequest, GetWorkflowStateRequest,
+    GetWorkflowStateResponse, GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus,
+    NextStepResponse, OpenTask, ResumeWorkflowRequest, ResumeWorkflowResponse,
+    StartWorkflowRequest, StartWorkflowResponse, StateOperation, StateUpdate, StepStatus,
+    SubmitResultRequest, SubmitStepResultRequest, Toolset, UpdateWorkflowStateRequest,
+    UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
 use flow_runtime::host::agent::{
-    AgentError, Conclusion, Outcome, Patience, Step, StepKind, Submission, Task, TaskPage, Turn,
-    TurnStatus,
+    AgentError, Conclusion, Outcome, Patience, Submission, Task, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::host::{self, StartOptions};
 use flow_runtime::journal::RunId;
@@ -411,33 +410,13 @@ fn answer(turn: Turn) -> NextStepResponse {
             TurnStatus::Failed => LoopStatus::Failed,
             TurnStatus::Cancelled => LoopStatus::Cancelled,
         },
-        step: turn.step.map(step),
+        step: turn.step,
         open_tasks: turn.open_tasks.into_iter().map(open_task).collect(),
         open_task_count: turn.open_count as u64,
         wake_at: turn.wakes.map(time::iso),
         output: turn.output.to_json(),
         error: turn.error.map(|error| error.message),
         note: turn.note,
-    }
-}
-
-fn step(step: Step) -> AgentStep {
-    AgentStep {
-        id: step.id,
-        kind: match step.kind {
-            StepKind::Shell => AgentStepType::Shell,
-            StepKind::AgentShellCommand => AgentStepType::AgentShellCommand,
-            StepKind::McpCall => AgentStepType::McpCall,
-            StepKind::ParallelTasks => AgentStepType::ParallelTasks,
-            StepKind::UserMessage => AgentStepType::UserMessage,
-            StepKind::UserInput => AgentStepType::UserInput,
-            StepKind::Delegate => AgentStepType::Delegate,
-            StepKind::Judge => AgentStepType::Judge,
-        },
-        instructions: step.instructions,
-        definition: step.definition,
-        variable_replacements: step.variable_replacements,
-        original_expression: step.original_expression,
     }
 }
 

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flow_model::graph::Graph;
-use flow_runtime::host::{Answer, Boxed, People, Question, Watch};
+use flow_runtime::host::{Answer, Boxed, People, Question, Valid, Watch};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Effect;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::mpsc;
 
 use super::elicit;
-use super::progress::{News, Teller};
+use super::progress::{News, Outbox, Teller};
 use super::tool::Call;
 
 /// Everybody who listens to a run of this process.
@@ -29,7 +28,7 @@ struct Listeners {
 
 struct Listener {
     number: u64,
-    news: Option<mpsc::UnboundedSender<News>>,
+    outbox: Option<Outbox>,
     /// Who can be asked while the call is open; what was asked then may be answered later.
     asks: Option<Peer<RoleServer>>,
 }
@@ -71,7 +70,7 @@ impl Audience {
         let number = listeners.last;
         listeners.by_run.entry(run).or_default().push(Listener {
             number,
-            news: teller.as_ref().map(Teller::news),
+            outbox: teller.as_ref().map(Teller::outbox),
             asks: asks.then(|| call.context.peer.clone()),
         });
         Listening {
@@ -125,15 +124,14 @@ impl Drop for Listening {
 }
 
 impl Watch for Audience {
-    fn effect(&self, run: RunId, graph: &Graph, effect: &Effect) {
+    fn effect(&self, run: RunId, _graph: &Graph, effect: &Effect) {
         let listeners = self.listeners();
         let Some(list) = listeners.by_run.get(&run) else {
             return;
         };
-        for news in list.iter().filter_map(|listener| listener.news.as_ref()) {
-            if let Some(told) = News::of(run, graph, effect) {
-                // Whoever tells it may have stopped with its client.
-                let _ = news.send(told);
+        for outbox in list.iter().filter_map(|listener| listener.outbox.as_ref()) {
+            if let Some(news) = News::of(effect) {
+                outbox.put(news);
             }
         }
     }
@@ -143,19 +141,30 @@ impl Watch for Audience {
 
 impl People for Audience {
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
+        self.ask_until(question, &|_| Ok(()))
+    }
+
+    fn ask_until<'a>(&'a self, question: Question<'a>, valid: Valid<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
+            // The form outlives the call: whoever fills it in later is heard as well, and asked
+            // again if need be.
             let Some(peer) = self.askable(question.run) else {
                 return Answer::Later;
             };
-            let form = elicit::form(question.message, question.kind, question.complaint);
-            let Some(form) = form else {
-                return Answer::Later;
-            };
-            // The form outlives the call: whoever fills it in later is heard as well.
-            match elicit::ask(peer, form).await {
-                Some(said) => elicit::answer(question.kind, &said),
-                // The client is gone or cannot ask after all.
-                None => Answer::Later,
+            let mut complaint = question.complaint.map(str::to_owned);
+            loop {
+                let form = elicit::form(question.message, question.kind, complaint.as_deref());
+                let Some(form) = form else {
+                    return Answer::Later;
+                };
+                let Some(said) = elicit::ask(peer.clone(), form).await else {
+                    // The client is gone or cannot ask after all.
+                    return Answer::Later;
+                };
+                match elicit::answer(question.kind, &said).checked(valid) {
+                    Answer::Unfit(reason) => complaint = Some(reason),
+                    answer => return answer,
+                }
             }
         })
     }

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use flow_model::tools::{AgentRequest, AgentResponse, BriefListing, PromptRequest, PromptResponse};
+use flow_model::tools::{
+    AgentRequest, AgentResponse, BriefListing, ListFormat, PromptRequest, PromptResponse,
+    WorkflowParameter,
+};
 use flow_runtime::briefs::{Brief, BriefError, Briefs, Found, Kind};
 use flow_runtime::library::Location;
 use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
 use super::Server;
-use super::library::parameter;
 use super::tool::{Call, LIST, Offer, Refused};
+use crate::output::Paint;
+use crate::{brief, cli};
 
 pub(super) fn offers() -> Vec<Offer> {
     vec![Offer::new(agent), Offer::new(prompt)]
@@ -28,7 +32,8 @@ impl Server {
 
 /// What came of asking for a brief.
 enum Asked {
-    List(Vec<BriefListing>),
+    /// The list, and how it is written unless that is as JSON.
+    List(Vec<BriefListing>, Option<String>),
     Text(Box<Brief>, String),
     Unknown(String),
 }
@@ -37,12 +42,16 @@ fn asked(
     briefs: &Briefs,
     name: &str,
     parameters: Map<String, Value>,
+    format: ListFormat,
     verbose: bool,
 ) -> Result<Asked, Refused> {
     if name == LIST {
         let found = briefs.list().into_iter();
         let listed = found.map(|found| listing(found, verbose)).collect();
-        return Ok(Asked::List(listed));
+        let format = cli::ListFormat::from(format);
+        let is_written = format != cli::ListFormat::Json;
+        let written = is_written.then(|| brief::text(briefs, format, verbose, Paint::none(), None));
+        return Ok(Asked::List(listed, written));
     }
     let name = match name.strip_prefix('_') {
         Some(LIST) => LIST,
@@ -85,7 +94,8 @@ fn listing(found: Found, verbose: bool) -> BriefListing {
     match Brief::read(found) {
         Ok(brief) => {
             let arguments = brief.arguments().unwrap_or_default().iter();
-            listing.parameters = verbose.then(|| arguments.map(parameter).collect());
+            let arguments = arguments.map(|field| WorkflowParameter::of(field, true));
+            listing.parameters = verbose.then(|| arguments.collect());
             listing.description = brief.description;
         }
         Err(error) => listing.error = Some(error.to_string()),
@@ -102,14 +112,18 @@ async fn agent(
     let AgentRequest {
         agent_name,
         parameters,
+        format,
         verbose,
     } = request;
     let mut response = AgentResponse {
         success: true,
         ..AgentResponse::default()
     };
-    match asked(&briefs, &agent_name, parameters, verbose)? {
-        Asked::List(agents) => response.agents = Some(agents),
+    match asked(&briefs, &agent_name, parameters, format, verbose)? {
+        Asked::List(agents, listing) => {
+            response.agents = Some(agents);
+            response.listing = listing;
+        }
         Asked::Text(brief, text) => {
             let mut settings = brief.head;
             settings.retain(|key, _| !OWN_KEYS.contains(&key.as_str()));
@@ -135,14 +149,18 @@ async fn prompt(
     let PromptRequest {
         prompt_name,
         parameters,
+        format,
         verbose,
     } = request;
     let mut response = PromptResponse {
         success: true,
         ..PromptResponse::default()
     };
-    match asked(&briefs, &prompt_name, parameters, verbose)? {
-        Asked::List(prompts) => response.prompts = Some(prompts),
+    match asked(&briefs, &prompt_name, parameters, format, verbose)? {
+        Asked::List(prompts, listing) => {
+            response.prompts = Some(prompts);
+            response.listing = listing;
+        }
         Asked::Text(brief, text) => {
             response.text = Some(text);
             response.description = brief.description;

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flow_model::suggest::nearest_or_part;
 use flow_runtime::library::{Catalogue, Entry, Library};
 use tokio::sync::broadcast;
 use tokio::time::MissedTickBehavior;
 
 use super::library::Lists;
 use super::lookout::Lookout;
+use crate::target;
 
 /// How often directories are looked at while somebody wants to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -125,18 +125,7 @@ impl Shelves {
 
     /// That there is no workflow of a name, with the one that was probably meant and all there are.
     pub(crate) fn no_such(&self, name: &str) -> String {
-        let names = self.names();
-        let near = nearest_or_part(name, names.iter().map(String::as_str));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`? "),
-            None => String::new(),
-        };
-        let known = if names.is_empty() {
-            "there are none yet; create_workflow stores one".to_owned()
-        } else {
-            format!("available workflows: {}", names.join(", "))
-        };
-        format!("there is no workflow `{name}`: {help}{known}")
+        target::no_workflow(name, &self.names())
     }
 }
 

@@ -162,8 +162,7 @@ impl ServerHandler for Connection {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let names = self.server.shelves.names();
-        let tools = self.server.offers.listed(&names);
+        let tools = self.server.offers.listed(&self.server);
         Ok(ListToolsResult::with_all_items(tools))
     }
 

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use flow_runtime::journal::Hash;
@@ -23,6 +24,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::heard;
 use crate::engine::Interrupts;
 use crate::exit::Usage;
 use crate::output::Output;
@@ -32,14 +34,24 @@ const PATH: &str = "/mcp";
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 /// What holds the token, when the person chose one.
 const VARIABLE: &str = "FLOW_TOKEN";
+/// Characters of the shortest token that a person may choose: what can be guessed is no token.
+const SHORTEST: usize = 16;
 
 /// What a request must show.
 #[derive(Clone)]
 pub(super) enum Door {
     /// This token.
-    Token(Arc<str>),
+    Token(Token),
     /// Nothing: there is nothing behind it.
     Open,
+}
+
+/// What lets requests in.
+#[derive(Clone)]
+pub(super) struct Token {
+    text: Arc<str>,
+    /// The person has chosen it, and need not be told.
+    is_chosen: bool,
 }
 
 /// Serves until this process is told to stop. `directory` is private to the user: the file that
@@ -55,17 +67,24 @@ pub(super) async fn serve<H: ServerHandler>(
     let listener = listen(address).await?;
     let bound = listener.local_addr()?;
     let url = format!("http://{bound}{PATH}");
-    let config = StreamableHttpServerConfig::default().with_allowed_origins(ORIGINS);
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_origins(ORIGINS)
+        .with_max_request_body_bytes(heard::LONGEST);
     let stop = config.cancellation_token.clone();
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(connect()), sessions, config);
     let router = Router::new()
         .nest_service(PATH, service)
+        .layer(middleware::from_fn(answer_unreadable))
         .layer(middleware::from_fn_with_state(door.clone(), admit));
     let note = Note::leave(directory, bound, &url, &door)?;
     output.tell(format_args!("serving at {url}"));
-    if let Door::Token(token) = &door {
-        output.tell(format_args!("token {token}, also in {}", note.0.display()));
+    if let Door::Token(Token { text, is_chosen }) = &door {
+        let note = note.0.display();
+        match is_chosen {
+            true => output.tell(format_args!("token as in {VARIABLE}, also in {note}")),
+            false => output.tell(format_args!("token {text}, also in {note}")),
+        }
     }
     let until = async move {
         interrupts.next().await;
@@ -94,29 +113,78 @@ async fn listen(address: &str) -> Result<TcpListener> {
 }
 
 /// The token that requests must show: the person's, else a new one.
-pub(super) fn token() -> Result<Arc<str>> {
+pub(super) fn token() -> Result<Token> {
     if let Ok(token) = std::env::var(VARIABLE)
         && !token.trim().is_empty()
     {
-        return Ok(token.trim().into());
+        let token = token.trim();
+        let length = token.chars().count();
+        if length < SHORTEST {
+            let usage = Usage::new(format!(
+                "{VARIABLE} has {length} characters, and a token that short can be guessed"
+            ));
+            let help = format!(
+                "give {SHORTEST} or more, such as `openssl rand -hex 32` makes; without {VARIABLE} \
+                 the server makes one"
+            );
+            return Err(usage.help(help).into());
+        }
+        return Ok(Token {
+            text: token.into(),
+            is_chosen: true,
+        });
     }
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| anyhow!("no token can be made: {error}"))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(digits.into())
+    Ok(Token {
+        text: digits.into(),
+        is_chosen: false,
+    })
 }
 
 /// Lets requests in that show the token.
 async fn admit(State(door): State<Door>, request: Request, next: Next) -> Response {
     match &door {
-        Door::Token(token) if !shows(request.headers(), token) => {
+        Door::Token(token) if !shows(request.headers(), &token.text) => {
             let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"flow\"")];
-            let reason = "this server wants `Authorization: Bearer TOKEN`; \
-                          it printed the token when it started\n";
+            let reason = match token.is_chosen {
+                true => {
+                    "this server wants `Authorization: Bearer TOKEN`, \
+                     with the token that FLOW_TOKEN held when it started\n"
+                }
+                false => {
+                    "this server wants `Authorization: Bearer TOKEN`; \
+                     it printed the token when it started\n"
+                }
+            };
             (StatusCode::UNAUTHORIZED, challenge, reason).into_response()
         }
         Door::Token(_) | Door::Open => next.run(request).await,
     }
+}
+
+/// Answers what is no message as JSON-RPC does, which the transport would call media of another
+/// type.
+async fn answer_unreadable(request: Request, next: Next) -> Response {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if request.method() != Method::POST || !is_json {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    let Ok(said) = to_bytes(body, heard::LONGEST).await else {
+        let reason = format!("a message has at most {} bytes\n", heard::LONGEST);
+        return (StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
+    };
+    let again = Request::from_parts(head, Body::from(said.clone()));
+    let response = next.run(again).await;
+    if response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return response;
+    }
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    let answer = heard::unreadable(&said).to_string();
+    (StatusCode::BAD_REQUEST, kind, answer).into_response()
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {
@@ -137,7 +205,7 @@ impl Note {
     fn leave(directory: &Path, bound: SocketAddr, url: &str, door: &Door) -> Result<Self> {
         let path = directory.join(format!("serve-{}.json", bound.port()));
         let token = match door {
-            Door::Token(token) => Some(token.as_ref()),
+            Door::Token(token) => Some(token.text.as_ref()),
             Door::Open => None,
         };
         let note = json!({"url": url, "token": token, "pid": std::process::id()});

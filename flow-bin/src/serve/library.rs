@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::diagnostic::Severity;
 use flow_model::grammar::{self, Instead, Record, Type};
-use flow_model::graph::{Field, Graph};
+use flow_model::graph::Graph;
 use flow_model::schema;
 use flow_model::tools::{
     self, CreateWorkflowRequest, CreateWorkflowResponse, DeleteWorkflowRequest,
@@ -144,7 +144,7 @@ async fn list_workflows(
     let all = request.include_global;
     let list = reading.lists.list(all, tallies, |tallies| {
         let is_wanted = |entry: &Entry| all || entry.place == Place::Project;
-        let workflows = listings(&reading, tallies, is_wanted);
+        let workflows = listings(&reading, tallies, false, is_wanted);
         serde_json::to_string(&ListWorkflowsResponse {
             total: u32::try_from(workflows.len()).unwrap_or(u32::MAX),
             workflows,
@@ -184,14 +184,19 @@ impl Lists {
 }
 
 /// Every workflow with what its runs amount to, as a list says them.
-pub(super) fn all_listings(server: &Server) -> Result<Vec<WorkflowListing>, Refused> {
+pub(super) fn all_listings(
+    server: &Server,
+    verbose: bool,
+) -> Result<Vec<WorkflowListing>, Refused> {
     let tallies = server.host.journal().tallies()?;
-    Ok(listings(&server.shelves.reading(), &tallies, |_| true))
+    let reading = server.shelves.reading();
+    Ok(listings(&reading, &tallies, verbose, |_| true))
 }
 
 fn listings(
     reading: &Reading,
     tallies: &[Tally],
+    verbose: bool,
     is_wanted: impl Fn(&Entry) -> bool,
 ) -> Vec<WorkflowListing> {
     let tallies: HashMap<&str, &Tally> = tallies
@@ -203,7 +208,7 @@ fn listings(
         .filter(|(workflow, _)| is_wanted(&workflow.entry))
         .map(|(Workflow { entry, definition }, created)| {
             let tally = tallies.get(entry.name.as_str()).copied();
-            listing(entry, definition, *created, tally)
+            listing(entry, definition, *created, tally, verbose)
         })
         .collect()
 }
@@ -213,6 +218,7 @@ fn listing(
     definition: &Result<Box<Graph>, Fault>,
     created: Option<u64>,
     tally: Option<&Tally>,
+    verbose: bool,
 ) -> WorkflowListing {
     let graph = definition.as_deref().ok();
     let fields = graph.map(list::parameters).unwrap_or_default();
@@ -222,25 +228,16 @@ fn listing(
         version: graph.and_then(|it| it.version.as_deref().map(str::to_owned)),
         source: entry.place.word().to_owned(),
         path: entry.file().map(|path| path.display().to_string()),
-        parameters: fields.iter().map(parameter).collect(),
+        parameters: fields
+            .iter()
+            .map(|field| WorkflowParameter::of(field, verbose))
+            .collect(),
         state_count: graph.map_or(0, |it| u32::try_from(it.body.nodes.len()).unwrap_or(0)),
         created: created.map(time::iso),
         run_count: tally.map_or(0, |tally| tally.run_count),
         success_count: tally.map_or(0, |tally| tally.success_count),
         last_run: tally.map(|tally| time::iso(tally.last_run)),
         error: definition.as_ref().err().map(ToString::to_string),
-    }
-}
-
-pub(super) fn parameter(field: &Field) -> WorkflowParameter {
-    // A secret's default is a secret.
-    let default = field.default.as_ref().filter(|_| !field.secret);
-    WorkflowParameter {
-        name: field.name.to_string(),
-        kind: field.ty.word().to_owned(),
-        required: field.required,
-        default: default.map_or(Value::Null, Value::from),
-        description: field.description.as_deref().map(str::to_owned),
     }
 }
 
@@ -269,6 +266,7 @@ async fn get_workflow_info(
             &card.definition,
             card.created,
             card.runs.as_ref(),
+            true,
         ),
         inputs,
         outputs: described["outputs"].clone(),

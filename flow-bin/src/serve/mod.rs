@@ -33,6 +33,7 @@ mod definition;
 mod elicit;
 mod explain;
 mod fixture;
+mod given_inputs;
 mod handler;
 mod heard;
 mod http;

@@ -1,9 +1,16 @@
 //! What happens in a run, told to the client that waits for it: progress when it gave a token for
 //! it, else log messages. In order, and nothing after the answer.
+//!
+//! Runs do not wait for clients. What a client has not taken yet is kept, small, up to a limit;
+//! one that reads gets all of it, and one that does not is told how much it missed.
 
-use flow_model::graph::{Graph, Node};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flow_model::graph::{Graph, Target};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Effect, Finish, Onward, Status};
+use flow_runtime::run::{Effect, Ending, Finish, Onward, Status};
 use rmcp::model::{NotificationMetaObject, ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
@@ -13,86 +20,52 @@ use tokio::task::JoinHandle;
 use super::log;
 use super::tool::Call;
 
-/// Steps that a slow client may lag behind; more are left out.
-const MOST_UNTOLD: usize = 256;
+/// Bytes of news that are kept for a client that does not take them: those of about a hundred
+/// thousand states.
+const MOST_UNTOLD: usize = 32 * 1024 * 1024;
 
 /// Something worth telling.
-pub(super) struct News {
-    message: String,
-    details: Map<String, Value>,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Start,
-    Step,
-    Done,
-    Failed,
+#[derive(Debug)]
+pub(super) enum News {
+    /// A run begins, with these parameters, secrets left out.
+    Started { parameters: Value },
+    /// A state begins.
+    Entered { state: String },
+    /// A state ends.
+    Left {
+        state: String,
+        outcome: Ending,
+        next: Onward,
+    },
+    /// The run ends.
+    Finished {
+        status: Status,
+        error: Option<String>,
+        error_state: Option<String>,
+    },
 }
 
 impl News {
-    fn new(kind: Kind, message: String, details: Value) -> Self {
-        let details = match details {
-            Value::Object(details) => details,
-            _ => Map::new(),
-        };
-        News {
-            message,
-            details,
-            kind,
-        }
-    }
-
-    /// A run begins, with these parameters, secrets left out.
-    pub(super) fn started(graph: &Graph, parameters: Value, run: RunId) -> Self {
-        let name = &graph.name;
-        let initial = match graph.body.entry {
-            flow_model::graph::Target::Node(index) => graph.body.nodes.get(usize::from(index)),
-            _ => None,
-        };
-        let details = json!({
-            "flow_name": name,
-            "run_id": run.to_string(),
-            "parameters": parameters,
-            "initial_state": initial.map(|node| node.id.as_ref()),
-        });
-        News::new(Kind::Start, format!("Starting workflow: {name}"), details)
-    }
-
     /// What an effect has to say, if anything: states of the workflow itself, and its end.
-    pub(super) fn of(run: RunId, graph: &Graph, effect: &Effect) -> Option<Self> {
-        let name = &graph.name;
-        let run = run.to_string();
+    pub(super) fn of(effect: &Effect) -> Option<Self> {
         match effect {
-            Effect::Entered(place) if place.frame == 0 => {
-                let described = node(graph, &place.node).and_then(|it| it.description.as_deref());
-                let details = json!({
-                    "flow_name": name,
-                    "run_id": run,
-                    "state_id": place.node,
-                    "state_description": described,
-                });
-                let message = format!("Entering state: {}", place.node);
-                Some(News::new(Kind::Step, message, details))
-            }
+            Effect::Entered(place) if place.frame == 0 => Some(News::Entered {
+                state: place.node.clone(),
+            }),
             Effect::Left {
                 place,
                 outcome,
                 next,
-            } if place.frame == 0 && *next != Onward::Nowhere => {
-                let details = json!({
-                    "flow_name": name,
-                    "run_id": run,
-                    "state_id": place.node,
-                    "next_state": next.node(),
-                    "status": outcome.word(),
-                    "error": outcome.error(),
-                });
-                let message = format!("Completed state: {}", place.node);
-                Some(News::new(Kind::Step, message, details))
-            }
-            Effect::Finish(finish) => Some(finished(name, &run, finish)),
+            } if place.frame == 0 => Some(News::Left {
+                state: place.node.clone(),
+                outcome: outcome.clone(),
+                next: next.clone(),
+            }),
+            Effect::Finish(Finish { status, error, .. }) => Some(News::Finished {
+                status: *status,
+                error: error.as_ref().map(|error| error.message.clone()),
+                error_state: error.as_ref().and_then(|error| error.step.clone()),
+            }),
             Effect::Entered(_)
             | Effect::Left { .. }
             | Effect::Act(_)
@@ -101,33 +74,70 @@ impl News {
             | Effect::Yield => None,
         }
     }
+
+    /// Whether it may be left out for a client that does not read.
+    fn is_step(&self) -> bool {
+        matches!(self, News::Entered { .. } | News::Left { .. })
+    }
+
+    /// The bytes it takes while it waits to be told, roughly.
+    fn size(&self) -> usize {
+        let texts = match self {
+            News::Started { .. } | News::Finished { .. } => 0,
+            News::Entered { state } => state.len(),
+            News::Left {
+                state,
+                outcome,
+                next,
+            } => {
+                let next = next.node().map_or(0, str::len);
+                state.len() + outcome.error().map_or(0, str::len) + next
+            }
+        };
+        size_of::<News>() + texts
+    }
 }
 
-fn finished(name: &str, run: &str, finish: &Finish) -> News {
-    let error = finish.error.as_ref().map(|error| error.message.as_str());
-    let (kind, status, verb) = match finish.status {
-        Status::Completed | Status::Running => (Kind::Done, "completed", "Completed workflow"),
-        Status::Failed => (Kind::Failed, "failed", "Workflow failed"),
-        Status::Cancelled => (Kind::Failed, "cancelled", "Workflow cancelled"),
-    };
-    let details = json!({
-        "flow_name": name,
-        "run_id": run,
-        "status": status,
-        "error": error,
-    });
-    News::new(kind, format!("{verb}: {name}"), details)
+/// Where news of a run is put for one client. Putting it there never waits.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    news: mpsc::UnboundedSender<News>,
+    shared: Arc<Backlog>,
 }
 
-fn node<'g>(graph: &'g Graph, id: &str) -> Option<&'g Node> {
-    let bodies = [&graph.body, &graph.on_error.body];
-    let mut nodes = bodies.into_iter().flat_map(|body| body.nodes.iter());
-    nodes.find(|node| node.id == id)
+/// What a client has not been told.
+#[derive(Default)]
+struct Backlog {
+    /// Bytes that wait.
+    untold: AtomicUsize,
+    /// News that was left out since the last that was told.
+    skipped: AtomicUsize,
+}
+
+impl Outbox {
+    fn new() -> (Self, mpsc::UnboundedReceiver<News>) {
+        let (news, untold) = mpsc::unbounded_channel();
+        let shared = Arc::default();
+        (Outbox { news, shared }, untold)
+    }
+
+    /// Has something told.
+    pub(super) fn put(&self, news: News) {
+        let size = news.size();
+        let untold = self.shared.untold.fetch_add(size, Ordering::Relaxed);
+        if news.is_step() && untold + size > MOST_UNTOLD {
+            self.shared.untold.fetch_sub(size, Ordering::Relaxed);
+            self.shared.skipped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // Whoever tells it may have stopped with its client.
+        let _ = self.news.send(news);
+    }
 }
 
 /// Tells a client the news of one run.
 pub(crate) struct Teller {
-    news: mpsc::UnboundedSender<News>,
+    outbox: Outbox,
     telling: JoinHandle<()>,
 }
 
@@ -139,25 +149,25 @@ enum Channel {
 
 impl Teller {
     /// Somebody who tells the caller; `None` when it does not want to be told.
-    pub(super) fn new(call: &Call, graph: &Graph) -> Option<Self> {
+    pub(super) fn new(call: &Call, graph: &Graph, run: RunId) -> Option<Self> {
         let channel = match call.context.meta.get_progress_token() {
             Some(token) => Channel::Progress(token),
             None => Channel::Log(call.log?),
         };
-        let (news, untold) = mpsc::unbounded_channel();
+        let (outbox, untold) = Outbox::new();
         let peer = call.context.peer.clone();
-        let expected = 2 * graph.body.nodes.len() + 1;
-        let telling = tokio::spawn(tell(untold, peer, channel, expected));
-        Some(Teller { news, telling })
+        let story = Story::new(graph, run);
+        let telling = tokio::spawn(tell(untold, outbox.shared.clone(), peer, channel, story));
+        Some(Teller { outbox, telling })
     }
 
-    pub(super) fn news(&self) -> mpsc::UnboundedSender<News> {
-        self.news.clone()
+    pub(super) fn outbox(&self) -> Outbox {
+        self.outbox.clone()
     }
 
     /// Returns when everything has been told.
     pub(super) async fn finish(self) {
-        drop(self.news);
+        drop(self.outbox);
         // A client that went away is not told.
         let _ = self.telling.await;
     }
@@ -165,65 +175,230 @@ impl Teller {
 
 async fn tell(
     mut untold: mpsc::UnboundedReceiver<News>,
+    shared: Arc<Backlog>,
     peer: Peer<RoleServer>,
     channel: Channel,
-    expected: usize,
+    mut story: Story,
 ) {
-    let mut told = 0_usize;
-    let mut total = expected;
-    let mut last_state = Value::Null;
-    while let Some(mut news) = untold.recv().await {
-        if let Some(state) = news.details.get("state_id") {
-            last_state = state.clone();
-        }
-        match news.kind {
-            Kind::Start => {}
-            // A loop visits more states than there are.
-            Kind::Step if untold.len() > MOST_UNTOLD => continue,
-            Kind::Step => {
-                told += 1;
-                total = total.max(told + 1);
-            }
-            Kind::Done => {
-                told = total.max(told + 1);
-                total = told;
-                news.details
-                    .insert("final_state".into(), last_state.clone());
-            }
-            Kind::Failed => {
-                told += 1;
-                total = total.max(told);
-                news.details
-                    .insert("error_state".into(), last_state.clone());
-            }
-        }
-        if !send(&peer, &channel, news, told, total).await {
+    while let Some(news) = untold.recv().await {
+        shared.untold.fetch_sub(news.size(), Ordering::Relaxed);
+        let skipped = shared.skipped.swap(0, Ordering::Relaxed);
+        let told = story.tell(news, skipped);
+        if !send(&peer, &channel, told).await {
             return;
+        }
+    }
+}
+
+/// What has been told of a run so far.
+struct Story {
+    flow_name: String,
+    run_id: String,
+    initial_state: Option<String>,
+    descriptions: HashMap<String, String>,
+    told: usize,
+    total: usize,
+    last_state: Option<String>,
+    /// The state that failed last without a way on.
+    failed_state: Option<String>,
+}
+
+/// News as a client reads it.
+#[derive(Debug, PartialEq)]
+struct Told {
+    message: String,
+    details: Map<String, Value>,
+    told: usize,
+    total: usize,
+    is_bad: bool,
+}
+
+impl Story {
+    fn new(graph: &Graph, run: RunId) -> Self {
+        let initial = match graph.body.entry {
+            Target::Node(index) => graph.body.nodes.get(usize::from(index)),
+            Target::Complete => None,
+        };
+        let bodies = [&graph.on_error.body, &graph.body];
+        let nodes = bodies.into_iter().flat_map(|body| body.nodes.iter());
+        let described = nodes.filter_map(|node| {
+            let description = node.description.as_deref()?;
+            Some((node.id.to_string(), description.to_owned()))
+        });
+        Story {
+            flow_name: graph.name.to_string(),
+            run_id: run.to_string(),
+            initial_state: initial.map(|node| node.id.to_string()),
+            descriptions: described.collect(),
+            told: 0,
+            total: 2 * graph.body.nodes.len() + 1,
+            last_state: None,
+            failed_state: None,
+        }
+    }
+
+    /// What the next news is for the client, after so many that were left out.
+    fn tell(&mut self, news: News, skipped: usize) -> Told {
+        if skipped > 0 {
+            self.told += skipped;
+            // It may have been among what was left out.
+            self.last_state = None;
+            self.failed_state = None;
+        }
+        let name = &self.flow_name;
+        let mut is_bad = false;
+        let (message, details) = match news {
+            News::Started { parameters } => {
+                let details = json!({
+                    "parameters": parameters,
+                    "initial_state": self.initial_state,
+                });
+                (format!("Starting workflow: {name}"), details)
+            }
+            News::Entered { state } => {
+                self.told += 1;
+                let details = json!({
+                    "state_id": state,
+                    "state_description": self.descriptions.get(&state),
+                });
+                let message = format!("Entering state: {state}");
+                self.last_state = Some(state);
+                (message, details)
+            }
+            News::Left {
+                state,
+                outcome,
+                next,
+            } => {
+                self.told += 1;
+                let details = json!({
+                    "state_id": state,
+                    "next_state": next.node(),
+                    "status": outcome.word(),
+                    "error": outcome.error(),
+                });
+                let is_over = next == Onward::Nowhere;
+                let verb = match outcome {
+                    Ending::Failure(_) | Ending::Stuck(_) | Ending::Timeout if is_over => "Failed",
+                    Ending::Stopped => "Stopped",
+                    _ => "Completed",
+                };
+                let message = format!("{verb} state: {state}");
+                if verb == "Failed" {
+                    self.failed_state = Some(state.clone());
+                }
+                self.last_state = Some(state);
+                (message, details)
+            }
+            News::Finished {
+                status,
+                error,
+                error_state,
+            } => {
+                let (status, verb) = match status {
+                    Status::Completed | Status::Running => ("completed", "Completed workflow"),
+                    Status::Failed => ("failed", "Workflow failed"),
+                    Status::Cancelled => ("cancelled", "Workflow cancelled"),
+                };
+                is_bad = status != "completed";
+                self.told += 1;
+                let mut details = json!({"status": status, "error": error});
+                if is_bad {
+                    let failed = self.failed_state.clone().or(error_state);
+                    details["error_state"] = json!(failed.or(self.last_state.clone()));
+                } else {
+                    self.told = self.told.max(self.total);
+                    self.total = self.told;
+                    details["final_state"] = json!(self.last_state);
+                }
+                (format!("{verb}: {name}"), details)
+            }
+        };
+        let mut all = Map::new();
+        all.insert("flow_name".into(), json!(self.flow_name));
+        all.insert("run_id".into(), json!(self.run_id));
+        if let Value::Object(details) = details {
+            all.extend(details);
+        }
+        if skipped > 0 {
+            all.insert("skipped".into(), json!(skipped));
+        }
+        // A loop visits more states than there are, and the end is still to come.
+        let to_come = usize::from(!all.contains_key("final_state") && !is_bad);
+        self.total = self.total.max(self.told + to_come);
+        Told {
+            message,
+            details: all,
+            told: self.told,
+            total: self.total,
+            is_bad,
         }
     }
 }
 
 /// Sends one message; false when the client is gone.
 #[expect(clippy::cast_precision_loss, reason = "a count of states")]
-async fn send(
-    peer: &Peer<RoleServer>,
-    channel: &Channel,
-    news: News,
-    told: usize,
-    total: usize,
-) -> bool {
+async fn send(peer: &Peer<RoleServer>, channel: &Channel, told: Told) -> bool {
     match channel {
         Channel::Progress(token) => {
-            let mut progress = ProgressNotificationParam::new(token.clone(), told as f64)
-                .with_total(total as f64)
-                .with_message(news.message);
+            let mut progress = ProgressNotificationParam::new(token.clone(), told.told as f64)
+                .with_total(told.total as f64)
+                .with_message(told.message);
             progress.meta =
-                serde_json::from_value::<NotificationMetaObject>(news.details.into()).ok();
+                serde_json::from_value::<NotificationMetaObject>(told.details.into()).ok();
             peer.notify_progress(progress).await.is_ok()
         }
         Channel::Log(wanted) => {
-            let is_bad = news.kind == Kind::Failed;
-            log::send(peer, *wanted, is_bad, news.message, news.details).await
+            log::send(peer, *wanted, told.is_bad, told.message, told.details).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
+
+    use super::*;
+
+    fn entered() -> News {
+        News::Entered {
+            state: "a".repeat(1000),
+        }
+    }
+
+    #[test]
+    fn what_a_client_does_not_take_is_bounded_and_its_end_is_kept() {
+        let (outbox, mut untold) = Outbox::new();
+        let most = MOST_UNTOLD / entered().size();
+        for _ in 0..most + 5 {
+            outbox.put(entered());
+        }
+        outbox.put(News::Finished {
+            status: Status::Completed,
+            error: None,
+            error_state: None,
+        });
+        assert_eq!(untold.len(), most + 1);
+        assert_eq!(outbox.shared.skipped.load(Ordering::Relaxed), 5);
+        let mut last = None;
+        while let Ok(news) = untold.try_recv() {
+            last = Some(news);
+        }
+        assert!(matches!(last, Some(News::Finished { .. })));
+    }
+
+    #[test]
+    fn numbers_go_on_over_what_was_left_out() {
+        let graph = flow_model::compile(
+            flow_model::source::Source::new("x.yaml", "steps: [{id: a, type: return}]"),
+            &flow_model::loader::NoLoader,
+        );
+        let graph = graph.into_graph().unwrap();
+        let mut story = Story::new(&graph, RunId::new(0, 0));
+        let first = story.tell(entered(), 0);
+        let second = story.tell(entered(), 7);
+        assert_eq!((first.told, second.told), (1, 9));
+        assert_eq!(second.details["skipped"], 7);
+        assert!(second.total > second.told);
     }
 }

@@ -11,6 +11,7 @@ use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMes
 
 use super::Server;
 use super::definition::Definition;
+use super::given_inputs;
 use crate::list;
 
 /// The prompt that makes an agent drive a workflow.
@@ -106,6 +107,15 @@ pub(super) fn get(
         return Err(ErrorData::invalid_params(reason, None));
     };
     let refused = |reason: String| ErrorData::invalid_params(reason, None);
+    let other = arguments
+        .keys()
+        .find(|name| !["workflow", "inputs"].contains(&name.as_str()));
+    if let Some(other) = other {
+        return Err(refused(format!(
+            "the prompt `workflow` takes `workflow` and `inputs`, not `{other}`: inputs of the workflow \
+             stand together in `inputs`, as a JSON object or as key=value words"
+        )));
+    }
     let found = Definition::named(server, workflow).map_err(|it| refused(it.0))?;
     let graph = match found {
         Definition::Ready { graph, .. } => graph,
@@ -115,7 +125,10 @@ pub(super) fn get(
             return Err(refused(format!("the definition has errors:\n{errors}")));
         }
     };
-    let text = orchestrator(&graph, argument("inputs").unwrap_or_default());
+    let given = argument("inputs").unwrap_or_default();
+    given_inputs::check(&graph, given)
+        .map_err(|reason| refused(format!("`inputs` of `{}`: {reason}", graph.name)))?;
+    let text = orchestrator(&graph, given);
     let message = PromptMessage::new_text(Role::User, text);
     let described = graph.description.as_deref().unwrap_or(workflow).to_owned();
     Ok(GetPromptResult::new(vec![message]).with_description(described))

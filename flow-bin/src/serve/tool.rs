@@ -7,8 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use flow_model::suggest::nearest_or_part;
 use flow_model::tools::{
-    self, CreateWorkflowRequest, FlowRequest, InvalidParameters, Request, Tool, Toolset,
+    self, AgentRequest, CreateWorkflowRequest, FlowRequest, InvalidParameters, PromptRequest,
+    Request, Tool, Toolset,
 };
+use flow_runtime::briefs::Kind;
 use flow_runtime::host::{self, Boxed};
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
@@ -222,15 +224,23 @@ impl Offers {
         }
     }
 
-    /// The tools as clients read them, with the workflows that there are.
-    pub(crate) fn listed(&self, workflows: &[String]) -> Vec<rmcp::model::Tool> {
+    /// The tools as clients read them, with the workflows, agents and prompts that there are.
+    pub(crate) fn listed(&self, server: &Server) -> Vec<rmcp::model::Tool> {
         let all = || self.offers.iter().map(|offer| listed(offer.tool)).collect();
         let mut listed = self.listed.get_or_init(all).clone();
         for tool in &mut listed {
-            if tool.name == FlowRequest::tool().name {
-                let schema = Arc::make_mut(&mut tool.input_schema);
-                choose(schema, "flow_name", workflows);
-            }
+            let names = |kind| server.briefs(kind).list().into_iter().map(|it| it.name);
+            let (parameter, names) = match &*tool.name {
+                name if name == FlowRequest::tool().name => ("flow_name", server.shelves.names()),
+                name if name == AgentRequest::tool().name => {
+                    ("agent_name", names(Kind::Agent).collect())
+                }
+                name if name == PromptRequest::tool().name => {
+                    ("prompt_name", names(Kind::Prompt).collect())
+                }
+                _ => continue,
+            };
+            choose(Arc::make_mut(&mut tool.input_schema), parameter, &names);
         }
         listed
     }

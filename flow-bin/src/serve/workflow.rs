@@ -91,7 +91,7 @@ async fn run_workflow(
         warnings: Vec::new(),
         error: None,
     };
-    let mut graph = match definition {
+    let graph = match definition {
         Definition::Ready { graph, warnings } => {
             response.warnings = warnings;
             *graph
@@ -113,9 +113,13 @@ async fn run_workflow(
         }
     };
     response.workflow_signature = Some(WorkflowSignature::of(&graph));
-    let limit = graph.limits.timeout.unwrap_or(f64::INFINITY);
-    graph.limits.timeout = Some(limit.min(request.execution_timeout));
-    let (inputs, variables) = bound(&graph, request.inputs, request.initial_variables);
+    // The definition's own limit counts where it is the shorter one.
+    let own = graph.limits.timeout.unwrap_or(f64::INFINITY);
+    let timeout = (request.execution_timeout < own).then_some(request.execution_timeout);
+    let inputs = Given::from(&Value::Object(request.inputs));
+    let variables = Given::from(&Value::Object(request.initial_variables));
+    let (inputs, variables) = flow_runtime::input::fill(&graph, &inputs, &variables)
+        .map_err(|faults| unfit(&graph, &host::Error::Inputs(faults)))?;
     let wanted = Wanted {
         graph,
         inputs,
@@ -123,6 +127,7 @@ async fn run_workflow(
             variables,
             session: request.session_id,
             max_steps: request.max_states.map(u64::from),
+            timeout,
             keep: match request.workflow_definition {
                 Some(definition) if request.save_on_success => Given::from(&definition),
                 Some(_) | None => Given::Null,
@@ -151,7 +156,7 @@ async fn run_workflow(
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
     response.return_values = texts(report.return_values.as_ref());
-    response.session_id = report.session.or(response.session_id);
+    response.session_id = report.last_session.or(response.session_id);
     response.final_variables = object(&report.variables);
     response.output = report.output.to_json();
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
@@ -186,7 +191,7 @@ async fn flow(
     };
     if request.flow_name == LIST {
         response.success = true;
-        response.workflows = Some(all_listings(&server)?);
+        response.workflows = Some(all_listings(&server, request.verbose)?);
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
@@ -207,7 +212,7 @@ async fn flow(
             return Ok(response.into());
         }
     };
-    let (inputs, _) = bound(&graph, request.parameters, Map::new());
+    let inputs = Given::from(&Value::Object(request.parameters));
     if request.dry_run {
         let inputs = checked(&graph, &inputs)?;
         response.plan = Some(plan::as_json(&graph, &inputs));
@@ -249,38 +254,12 @@ async fn flow(
 
 /// The list of workflows in a format other than JSON.
 fn written(server: &Server, format: ListFormat, verbose: bool) -> Option<String> {
-    let format = match format {
-        ListFormat::Json => return None,
-        ListFormat::Yaml => cli::ListFormat::Yaml,
-        ListFormat::Table => cli::ListFormat::Table,
-    };
+    let format = cli::ListFormat::from(format);
+    if format == cli::ListFormat::Json {
+        return None;
+    }
     let catalogue = &server.shelves.reading().catalogue;
     Some(list::text(catalogue, format, verbose, Paint::none(), None))
-}
-
-/// Inputs and variables: a variable that is named like an input is that input.
-fn bound(
-    graph: &Graph,
-    mut inputs: Map<String, Value>,
-    variables: Map<String, Value>,
-) -> (Given, Given) {
-    let is_input = |name: &str| {
-        let fields = graph.inputs.as_deref().unwrap_or_default();
-        fields.iter().any(|field| field.name == name)
-    };
-    let mut others = Map::new();
-    for (name, value) in variables {
-        if is_input(&name) {
-            inputs.entry(name).or_insert(value);
-        } else {
-            others.insert(name, value);
-        }
-    }
-    let variables = match others.is_empty() {
-        true => Given::Null,
-        false => Given::from(&Value::Object(others)),
-    };
-    (Given::from(&Value::Object(inputs)), variables)
 }
 
 /// Inputs with their defaults, or every fault.
@@ -331,15 +310,13 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
     };
     let teller = match wanted.quiet {
         true => None,
-        false => Teller::new(call, &wanted.graph),
+        false => Teller::new(call, &wanted.graph, run),
     };
     if let Some(teller) = &teller
         && call.state.is_none()
     {
         let parameters = plan::shown_inputs(&wanted.graph, &wanted.inputs);
-        let _ = teller
-            .news()
-            .send(News::started(&wanted.graph, parameters, run));
+        teller.outbox().put(News::Started { parameters });
     }
     let listening = server.audience.listen(run, call, teller, wanted.asks);
     let followed = server.follow(run, wanted.wait, call).await;

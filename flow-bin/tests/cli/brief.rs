@@ -36,6 +36,29 @@ fn a_prompt_is_printed_with_its_arguments() {
     // A workflow of the same name comes first.
     assert_eq!(place.run(&["say"]).json()["word"], "hi");
     assert_eq!(place.run(&["prompt", "say"]).stdout, "Say it.\n");
+    // What stands for the list has another name.
+    assert_eq!(place.run(&["prompt", "_list"]).stdout, "Lists.\n");
+    assert_eq!(place.run(&["_list"]).stdout, "Lists.\n");
+}
+
+#[test]
+fn help_for_a_shortcut_says_what_it_takes() {
+    let place = place();
+    for arguments in [&["review", "--help"][..], &["review", "main", "-h"]] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        for part in [
+            "Reviews a change",
+            "usage: flow prompt review <branch> [-p key=value]…",
+            "depth",
+            "default 2",
+            "`flow review` stands for `flow prompt review`",
+        ] {
+            assert!(ran.stdout.contains(part), "{part}\n{}", ran.stdout);
+        }
+    }
+    let ran = place.run(&["_list", "--help"]);
+    assert!(ran.stdout.contains("flow prompt _list"), "{}", ran.stdout);
 }
 
 #[test]
@@ -74,6 +97,13 @@ fn a_listing_tells_what_can_be_given() {
     assert_eq!(review["description"], "Reviews a change");
     assert_eq!(review["parameters"][0]["required"], true);
     assert_eq!(review["parameters"][1]["default"], 2);
+    assert_eq!(review["parameters"][0].get("secret"), None);
+    let detailed = place
+        .run(&["prompt", "list", "--format", "json", "-v"])
+        .json();
+    let branch = &detailed["prompts"][1]["parameters"][0];
+    assert_eq!(branch["secret"], false);
+    assert!(branch["validation"].is_object(), "{branch}");
     let table = place.run(&["prompt"]).stdout;
     assert!(
         table.starts_with("NAME") && table.contains("Reviews a change"),

@@ -1,6 +1,7 @@
 //! Runs that call others: what the one does to the other.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use flow_runtime::journal::{Journal, Listing};
 use serde_json::Value;
@@ -146,4 +147,103 @@ outputs: {r: {type: string, value: '{{ state.r.response }}'}}
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn an_agent_command_finishes_what_is_built_in() {
+    let place = Place::with(&[("spec.md", "A clock.")]);
+    let answer = r#"{"pieces": ["hands"], "text": "1. hands"}"#;
+    let plan = |args: &[&str]| {
+        let agent = format!("cat > /dev/null; echo '{answer}'");
+        let ran = place.command(args).env("FLOW_AGENT", agent).output();
+        super::Ran::from(ran.unwrap())
+    };
+    let ran = plan(&["plan", "spec.md", "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let written = std::fs::read_to_string(place.path("PLAN.md")).unwrap();
+    assert_eq!(written.trim(), "1. hands");
+
+    // A person's answer is read as an agent's is.
+    let waits = place.run(&["plan", "spec.md", "-p", "output_filename=B.md"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let wanted = place.run(&["show", "latest", "--format", "json"]).json();
+    assert_eq!(wanted["pending"][0]["returns"]["required"][0], "pieces");
+    let unfit = place.run(&["answer", "latest", "later", "--format", "json"]);
+    assert_eq!(unfit.code, 5, "{}", unfit.stderr);
+    let complaint = &unfit.json()["pending"][0]["complaint"];
+    let complaint = complaint.as_str().unwrap();
+    assert!(
+        complaint.contains("object") && unfit.stderr.contains(complaint),
+        "{complaint}"
+    );
+    let answered = place.run(&["answer", "latest", answer]);
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+    assert_eq!(
+        std::fs::read(place.path("B.md")).unwrap(),
+        written.as_bytes()
+    );
+}
+
+#[test]
+fn a_run_that_waits_for_one_that_sleeps_is_listed_as_sleeping_too() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/nap.yaml",
+            "steps: [{id: long, type: wait, duration_seconds: 3600}]\n",
+        ),
+        (
+            ".flow/workflows/outer.yaml",
+            "steps: [{id: c, type: call, workflow: nap}]\n",
+        ),
+    ]);
+    let mut outer = place.command(&["run", "outer"]).spawn().unwrap();
+    // There is nothing to see before the child is asleep.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !runs(&place).contains(&pair("nap", "sleeping")) {
+        assert!(Instant::now() < until, "{:?}", runs(&place));
+    }
+    let asleep = [pair("nap", "sleeping"), pair("outer", "sleeping")];
+    assert_eq!(runs(&place), asleep);
+    let listed = place.run(&["runs", "--status", "sleeping", "--format", "json"]);
+    let listed = listed.json();
+    let (nap, outer_run) = (&listed["runs"][0], &listed["runs"][1]);
+    assert_eq!(outer_run["workflow"], "outer");
+    assert!(nap["wake_at"].is_string() && nap["pending"].is_null());
+    assert_eq!(outer_run["wake_at"], nap["wake_at"]);
+    let shown = place.run(&["show", "latest", "--format", "json"]).json();
+    assert_eq!(shown["status"], "sleeping");
+    outer.kill().unwrap();
+    outer.wait().unwrap();
+    // Nobody wakes them now, and that is said of both.
+    assert_eq!(runs(&place), asleep);
+    let told = place.run(&["runs"]).stdout;
+    assert_eq!(told.matches("nobody wakes it").count(), 2, "{told}");
+}
+
+#[test]
+fn an_agent_that_the_definition_does_not_describe_is_told_what_its_file_says() {
+    let place = Place::with(&[
+        (
+            ".flow/agents/poet.md",
+            "---\narguments: {mood: {}}\n---\nYou are a {{ mood | default('glad') }} poet.\n",
+        ),
+        (
+            "poem.yaml",
+            "steps: [{id: write, type: delegate, agent: '@poet', instructions: 'Write.'}]\n",
+        ),
+    ]);
+    let waits = place.run(&["run", "poem.yaml", "--format", "json"]);
+    assert_eq!(waits.code, 5, "{}", waits.stderr);
+    let pending = &waits.json()["pending"];
+    let pending = pending.get(0).unwrap_or(pending);
+    assert_eq!(pending["agent_instructions"], "You are a glad poet.\n");
+    let ran = place
+        .command(&["resume", "latest", "-q"])
+        .env("FLOW_AGENT", "cat >heard")
+        .output()
+        .unwrap();
+    let ran = super::Ran::from(ran);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let heard = std::fs::read_to_string(place.path("heard")).unwrap();
+    assert_eq!(heard, "You are a glad poet.\n\nWrite.");
 }

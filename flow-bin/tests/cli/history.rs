@@ -1,5 +1,9 @@
 //! What `flow show` and `flow run --format jsonl` say of steps that are over.
 
+use std::fs;
+use std::io::Read;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::Place;
@@ -181,4 +185,49 @@ fn a_log_that_lost_its_beginning_says_so_and_begins_with_a_line() {
     assert!(text.contains(&format!(
         "[{dropped} bytes before this were dropped]\n{first}\n"
     )));
+}
+
+#[test]
+fn a_log_is_followed_as_long_as_the_run_goes_on() {
+    let place = Place::with(&[(
+        "slow.yaml",
+        "steps:\n  - {id: s, type: shell, command: 'printf a; echo >begun; read x <go; echo b'}\n  \
+         - {id: t, type: shell, command: 'printf c'}\n",
+    )]);
+    for pipe in ["begun", "go"] {
+        let made = Command::new("mkfifo").arg(place.path(pipe)).status();
+        assert!(made.unwrap().success());
+    }
+    let mut running = place.command(&["run", "slow.yaml", "-q"]).spawn().unwrap();
+    fs::read(place.path("begun")).unwrap();
+    let mut following = place.command(&["logs", "latest", "-f"]).spawn().unwrap();
+    let mut said = following.stdout.take().unwrap();
+    let mut first = [0; 7];
+    said.read_exact(&mut first).unwrap();
+    assert_eq!(first, *b"--- s\na");
+    fs::write(place.path("go"), "\n").unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "b\n--- t\nc\n");
+    assert!(following.wait().unwrap().success());
+    assert!(running.wait().unwrap().success());
+    let again = place.run(&["logs", "latest", "--step", "s"]);
+    assert_eq!(again.stdout, "ab\n");
+}
+
+#[test]
+fn runs_are_listed_by_several_statuses() {
+    let place = Place::with(&[
+        ("good.yaml", "steps: [{type: return}]\n"),
+        ("bad.yaml", "steps: [{type: shell, command: exit 1}]\n"),
+    ]);
+    place.run(&["run", "good.yaml"]);
+    place.run(&["run", "bad.yaml"]);
+    let count = |statuses: &str| {
+        let listed = place.run(&["runs", "--format", "json", "--status", statuses]);
+        listed.json()["runs"].as_array().unwrap().len()
+    };
+    assert_eq!(count("completed,failed"), 2);
+    assert_eq!(count("failed,waiting"), 1);
+    assert_eq!(place.run(&["runs", "--status", "failed,bad"]).code, 2);
 }

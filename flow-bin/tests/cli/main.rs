@@ -7,6 +7,7 @@
 mod brief;
 mod calls;
 mod check;
+mod completions;
 mod cookbook;
 mod crash;
 mod directories;

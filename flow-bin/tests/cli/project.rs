@@ -71,12 +71,8 @@ fn a_healthy_project_is_told_to_be_so() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    for shell in ["bash", "zsh", "fish"] {
-        let script = Place::new().run(&["completions", shell]);
-        assert_eq!(script.code, 0);
-        assert!(script.stdout.contains("completions") && script.stdout.contains("resume"));
-    }
+fn completions_are_for_shells_that_are_known() {
+    assert_eq!(Place::new().run(&["completions", "elvish"]).code, 0);
     assert_eq!(Place::new().run(&["completions", "tcsh"]).code, 2);
 }
 

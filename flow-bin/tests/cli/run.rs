@@ -151,6 +151,22 @@ fn inputs_come_from_a_file_too_and_flags_go_before_it() {
     );
     let ran = place.run(&["run", "greet.yaml", "--input-file", "in.json"]);
     assert_eq!(ran.json()["inputs"]["times"], 2);
+    // A value in order has its place whatever the file gives.
+    let ran = place.run(&["run", "greet.yaml", "Bob", "--input-file", "in.json"]);
+    let inputs = &ran.json()["inputs"];
+    assert_eq!(
+        (&inputs["who"], &inputs["times"]),
+        (&json!("Bob"), &json!(2))
+    );
+    let twice = ["run", "greet.yaml", "Bob", "3", "-p", "who=Al"];
+    let ran = place.run(&twice);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("too many"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("`who` has one by name"),
+        "{}",
+        ran.stderr
+    );
     let ran = place.run(&["run", "greet.yaml", "--input-file", "in.jso"]);
     assert_eq!(ran.code, 2);
     assert!(
@@ -311,11 +327,37 @@ fn prompts_are_answered_on_standard_input_until_they_can_be_understood() {
 }
 
 #[test]
-fn the_end_of_the_input_declines() {
+fn at_the_end_of_the_input_a_question_stays_open() {
     let place = Place::with(&[("asks.yaml", ASKS)]);
-    let ran = place.pipe(&["run", "asks.yaml", "-i", "--format", "json"], "");
-    assert_eq!(ran.code, 4, "{}", ran.stderr);
-    assert_eq!(ran.json()["status"], "failed");
+    let ran = place.pipe(&["run", "asks.yaml", "-i"], "");
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(ran.stderr.contains("flow answer r-"), "{}", ran.stderr);
+    let ran = place.pipe(&["resume", "latest", "-i", "--format", "json"], "Ada\n");
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert_eq!(ran.json()["status"], "waiting");
+    assert_eq!(ran.json()["state"]["name"]["input"], "Ada");
+}
+
+#[test]
+fn answers_to_steps_that_do_not_exist_are_told() {
+    let place = Place::with(&[
+        ("asks.yaml", ASKS),
+        ("answers.yaml", "nam: Ada\nsure: true\nwhich: red\n"),
+        (
+            "calls.yaml",
+            "steps:\n  - {type: call, workflow: asks}\n  - {type: call, workflow: '{{ inputs.x }}', when: false}\n",
+        ),
+    ]);
+    let told = "no step `nam` to answer; did you mean `name`?";
+    let ran = place.run(&["run", "asks.yaml", "--answers", "answers.yaml"]);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("`sure` to answer"), "{}", ran.stderr);
+    let ran = place.run(&["resume", "latest", "--answers", "answers.yaml"]);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    // Which steps a workflow has that is named while it runs, nobody knows before.
+    let ran = place.run(&["run", "calls.yaml", "--answers", "answers.yaml"]);
+    assert!(!ran.stderr.contains("to answer;"), "{}", ran.stderr);
 }
 
 #[test]

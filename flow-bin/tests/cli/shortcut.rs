@@ -47,15 +47,18 @@ fn a_workflow_with_the_name_of_a_command_has_an_underscore_before_it() {
 
 #[test]
 fn the_help_says_what_a_shortcut_stands_for() {
-    let ran = place().run(&["say", "--help"]);
-    assert_eq!(ran.code, 0);
-    for part in [
-        "Says a word",
-        "usage: flow run say <word>",
-        "stands for `flow run say`",
-    ] {
-        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+    for arguments in [["say", "--help"], ["help", "say"]] {
+        let ran = place().run(&arguments);
+        assert_eq!(ran.code, 0);
+        for part in [
+            "Says a word",
+            "usage: flow run say <word>",
+            "stands for `flow run say`",
+        ] {
+            assert!(ran.stdout.contains(part), "{}", ran.stdout);
+        }
     }
+    assert_eq!(place().run(&["help", "sayy"]).code, 2);
 }
 
 #[test]

@@ -45,6 +45,11 @@ fn missing_arguments_are_told_with_the_line_that_sets_them() {
     assert_eq!(ran.json()["states_executed"], 0);
     let line = "export WHERE=value; export KIND=value";
     assert!(ran.stderr.contains(line), "{}", ran.stderr);
+    // Its session is gone with it: nothing can be set there, and nothing resumed.
+    for word in ["t-", "flow resume"] {
+        assert!(!ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    assert!(ran.stderr.contains("`NAME=value` before"), "{}", ran.stderr);
     let shell = place.run(&["run", "build.yaml", "--session", "no-such-shell"]);
     assert_eq!(shell.code, 2);
     assert!(shell.stderr.contains("no-such-shell"), "{}", shell.stderr);

@@ -8,7 +8,7 @@ use super::scope::spaces;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::Computed;
 use crate::expression::{self, Dialect, Read, vocabulary};
-use crate::graph::{Dependency, Tier};
+use crate::graph::{Dependency, OnComputeError, Tier};
 use crate::lower::Ordered;
 use crate::source::{Span, Tree};
 
@@ -49,6 +49,18 @@ impl<'d> Checker<'d> {
                 let text = tree.as_str().unwrap_or_default();
                 let found = expression::expression(text, Dialect::Js);
                 self.javascript_faults(&found.faults, tree);
+            }
+            if computed.on_error == OnComputeError::UseFallback && computed.fallback.is_none() {
+                let name = &computed.name;
+                self.report(
+                    Diagnostic::new(Code::MissingKey, name.span)
+                        .message(format!(
+                            "`{}` is to use a `fallback` and has none",
+                            name.value
+                        ))
+                        .label("`on_error: use_fallback` without `fallback`")
+                        .help("give `fallback:` the value to use then, `null` for none"),
+                );
             }
             for dependency in from.iter().chain(&reads) {
                 if let Some(field) = dependency.path.first() {

@@ -8,7 +8,7 @@ use super::{Dialect, Piece, pieces};
 /// Finds every `{name}` in the literal parts of `text`.
 ///
 /// Interpolations and statements are left alone, and so are `{{name}}`, `{%name%}` and the shell's
-/// `${name}`.
+/// `${name}`. A name is one that [`is_variable_name`] accepts.
 ///
 /// ```
 /// use flow_model::expression::braced;
@@ -36,8 +36,9 @@ pub fn unbrace(text: &str) -> Cow<'_, str> {
 
 /// Finds every `{name}` in the literal parts of a regular expression.
 ///
-/// What braces mean in a regular expression they go on meaning: `{3}` and `{2,5}` repeat, and the
-/// braces of `\{`, `\p{Greek}` and `\x{41}` belong to the escape.
+/// What braces mean in a regular expression they go on meaning: `{3}` and `{2,5}` repeat, the braces
+/// of `\{`, `\p{Greek}` and `\x{41}` belong to the escape, and those of `[{a-z}]` are letters of the
+/// class.
 ///
 /// ```
 /// use flow_model::expression::braced_pattern;
@@ -89,13 +90,9 @@ fn rewritten<'t>(text: &'t str, found: Vec<(Range<usize>, &str)>) -> Cow<'t, str
 pub fn rebrace(source: &str) -> Cow<'_, str> {
     const OPEN: &str = "{{ variable(\"";
     const CLOSE: &str = "\") }}";
-    let named = |text: &str| {
-        let part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        !text.is_empty() && text.bytes().all(part)
-    };
     let sole = source.strip_prefix("variable(\"");
     if let Some(name) = sole.and_then(|rest| rest.strip_suffix("\")"))
-        && named(name)
+        && is_variable_name(name)
     {
         return Cow::Owned(format!("{{{name}}}"));
     }
@@ -107,7 +104,7 @@ pub fn rebrace(source: &str) -> Cow<'_, str> {
     while let Some((before, after)) = rest.split_once(OPEN) {
         out.push_str(before);
         match after.split_once(CLOSE) {
-            Some((name, after)) if named(name) => {
+            Some((name, after)) if is_variable_name(name) => {
                 out.extend(["{", name, "}"]);
                 rest = after;
             }
@@ -140,6 +137,7 @@ fn pattern_names<'a>(text: &'a str, range: Range<usize>, found: &mut Vec<(Range<
     let mut at = range.start;
     // An escaped sign before a brace is text.
     let mut before = None;
+    let mut classes = 0_usize;
     while at < range.end {
         match bytes[at] {
             b'\\' => {
@@ -155,7 +153,17 @@ fn pattern_names<'a>(text: &'a str, range: Range<usize>, found: &mut Vec<(Range<
                 before = None;
                 continue;
             }
-            b'{' => {
+            b'[' => {
+                classes += 1;
+                let negated = usize::from(at + 1 < range.end && bytes[at + 1] == b'^');
+                // The first bracket of a class is a letter of it.
+                let first = at + 1 + negated;
+                if classes == 1 && first < range.end && bytes[first] == b']' {
+                    at = first;
+                }
+            }
+            b']' => classes = classes.saturating_sub(1),
+            b'{' if classes == 0 => {
                 if let Some(close) = named(text, at, before, range.end) {
                     found.push((at..close + 1, &text[at + 1..close]));
                     at = close;
@@ -168,17 +176,38 @@ fn pattern_names<'a>(text: &'a str, range: Range<usize>, found: &mut Vec<(Range<
     }
 }
 
+/// Whether `{name}` can stand for a variable of this name: letters, digits, `_`, `-` and `.`, from a
+/// letter or `_` to a letter, a digit or `_`. `{a..z}` is the shell's.
+///
+/// ```
+/// use flow_model::expression::is_variable_name;
+/// assert!(is_variable_name("build-1.target"));
+/// assert!(!is_variable_name("3") && !is_variable_name("a..z") && !is_variable_name("a b"));
+/// ```
+pub fn is_variable_name(name: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let first = name.bytes().next();
+    let last = name.bytes().next_back();
+    name.bytes().all(is_part)
+        && !name.contains("..")
+        && first.is_some_and(|first| word(first) && !first.is_ascii_digit())
+        && last.is_some_and(word)
+}
+
+fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
 /// Where the name ends that a brace opens, when it is one.
 fn named(text: &str, open: usize, before: Option<u8>, end: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let name = open + 1;
     let length = bytes[name..end]
         .iter()
-        .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+        .take_while(|byte| is_part(**byte))
         .count();
     let close = name + length;
-    let is_named = length > 0
-        && !bytes[name].is_ascii_digit()
+    let is_named = is_variable_name(&text[name..close])
         && close < end
         && bytes[close] == b'}'
         && bytes.get(close + 1) != Some(&b'}')

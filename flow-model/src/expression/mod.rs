@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use braced::{braced, braced_pattern, rebrace, unbrace, unbrace_pattern};
+pub use braced::{braced, braced_pattern, is_variable_name, rebrace, unbrace, unbrace_pattern};
 pub use jinja::syntax;
 pub use js::{FilterCall, Pipeline, pipeline, transform};
 pub use pieces::{Piece, Tag, pieces};

@@ -46,3 +46,17 @@ pub(crate) fn keys(word: &str) -> &'static [&'static str] {
         _ => &[],
     }
 }
+
+/// The type somebody means who writes this word.
+pub(crate) fn ty(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    Some(match word.as_str() {
+        "str" | "text" => "string",
+        "int" | "i32" | "i64" | "long" => "integer",
+        "float" | "double" | "decimal" => "number",
+        "bool" | "flag" => "boolean",
+        "list" | "vec" | "tuple" => "array",
+        "dict" | "map" | "hash" | "json" => "object",
+        _ => return None,
+    })
+}

@@ -115,7 +115,9 @@ static NAME: Type = Text(Pattern::Name, 64);
 static STEPS_LIST: Type = Type::List(&Step, MAX_STEPS);
 static NAMES: Type = Type::List(&NAME, 1000);
 static PATH: Type = Template;
-static TYPE_WORD: Type = Word(&["string", "number", "integer", "boolean", "array", "object"]);
+/// The types of inputs, parameters and fields.
+pub static TYPE_WORDS: &[&str] = &["string", "number", "integer", "boolean", "array", "object"];
+static TYPE_WORD: Type = Word(TYPE_WORDS);
 static COUNT: Type = Int(0, BIG);
 static POSITIVE: Type = Int(1, BIG);
 static ANY_NUMBER: Type = Number(f64::NEG_INFINITY, f64::INFINITY);
@@ -250,7 +252,8 @@ pub static DOCUMENT: Record = record(
 static VERSION: Type = Either(&[&Text(Pattern::Version, 64), &ANY_NUMBER]);
 static IMPORTS: Type = Type::List(&SENTENCE, 100);
 static INPUTS: Type = Map(Pattern::Name, &INPUT, 1000);
-static INPUT: Type = Either(&[&TYPE_WORD, &Type::Record(&FIELD)]);
+/// One input: its type, or all there is to say of it.
+pub static INPUT: Type = Either(&[&TYPE_WORD, &Type::Record(&FIELD)]);
 static OUTPUTS: Type = Map(Pattern::Name, &OUTPUT, 1000);
 static OUTPUT: Type = Either(&[&Template, &Type::Record(&OUTPUT_FIELD)]);
 static VARIABLES: Type = Map(Pattern::Environment, &VARIABLE, MAX_VARIABLES);
@@ -414,7 +417,7 @@ pub static COMPUTED: Record = record(
             "What a failing rule means.",
         )
         .default("propagate"),
-        key("fallback", &Literal, "The value when the rule fails.").default("null"),
+        key("fallback", &Literal, "The value when the rule fails, where `on_error` is `use_fallback`."),
         key(
             "validate",
             &TEXT,

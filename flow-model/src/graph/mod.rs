@@ -458,6 +458,10 @@ impl Kind {
     /// have any.
     #[must_use]
     pub fn may_give(&self, field: &str) -> bool {
+        // Every state says how it ended.
+        if matches!(field, "success" | "error") {
+            return true;
+        }
         match self {
             Kind::Shell(shell) => match shell.output {
                 OutputFormat::Json | OutputFormat::KeyValue => true,

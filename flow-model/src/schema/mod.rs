@@ -1,5 +1,6 @@
 //! The JSON Schema of definitions, for editors and other programs.
 
+mod calls;
 mod duration;
 pub(crate) mod records;
 
@@ -12,7 +13,8 @@ use crate::tools;
 
 /// The JSON Schema (draft 2020-12) of a definition.
 ///
-/// It is printed from the grammar and accepts what the structural check accepts, with these
+/// It is printed from the grammar and the registry of tools. It accepts what the structural check
+/// accepts, as far as the tools of states and their parameters are flow's or declared, with these
 /// exceptions, which JSON Schema cannot say or JSON cannot write:
 ///
 /// * the number of steps of a whole definition, nested ones included (each list is bounded);
@@ -34,6 +36,7 @@ pub fn workflow() -> Value {
     definitions.insert("step".to_owned(), step());
     definitions.insert("action_step".to_owned(), action_step());
     definitions.insert(STEP_KEYS.to_owned(), step_keys());
+    definitions.extend(calls::definitions());
     for (min, max) in records::durations() {
         definitions.insert(duration::name(min, max), duration::schema(min, max));
     }
@@ -102,6 +105,7 @@ fn whole_document() -> Vec<Value> {
                 "required": ["initial_state"],
             },
         }),
+        calls::of_states(),
     ]
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Tool, Toolset, WorkflowParameter, tool};
+use super::{ListFormat, Tool, Toolset, WorkflowParameter, tool};
 
 /// Asks for an agent, or lists them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,10 @@ pub struct AgentRequest {
     /// The agent's arguments, by name. Means nothing with `list`.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// Whether the list has arguments and files as well.
+    /// How the list is written into `listing`; the list itself is there in any case.
+    #[serde(default)]
+    pub format: ListFormat,
+    /// Whether the list has arguments, with the rules that they must satisfy, and files as well.
     #[serde(default)]
     pub verbose: bool,
 }
@@ -29,7 +32,10 @@ pub struct PromptRequest {
     /// The prompt's arguments, by name. Means nothing with `list`.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// Whether the list has arguments and files as well.
+    /// How the list is written into `listing`; the list itself is there in any case.
+    #[serde(default)]
+    pub format: ListFormat,
+    /// Whether the list has arguments, with the rules that they must satisfy, and files as well.
     #[serde(default)]
     pub verbose: bool,
 }
@@ -44,6 +50,9 @@ pub struct AgentResponse {
     /// The agents there are; only with `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<BriefListing>>,
+    /// The list in the format asked for, when that is not JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<String>,
     /// What the agent is told: who it is and how it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -67,6 +76,9 @@ pub struct PromptResponse {
     /// The prompts there are; only with `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Vec<BriefListing>>,
+    /// The list in the format asked for, when that is not JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<String>,
     /// The prompt with its arguments filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

@@ -20,7 +20,8 @@ pub struct FlowRequest {
     /// How the list is written into `listing`; `workflows` has it in any case.
     #[serde(default)]
     pub format: ListFormat,
-    /// Whether the list has parameters and files as well.
+    /// With `list`: whether parameters have the rules that their values must satisfy, and tables have
+    /// parameters and files. With a workflow: whether the answer has its execution log.
     #[serde(default)]
     pub verbose: bool,
     /// Whether the person in front of the client is asked what the workflow asks. Absent: when the

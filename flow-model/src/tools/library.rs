@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::workflow::{object_or_text, yes};
 use super::{Tool, Toolset, WorkflowSignature, tool};
+use crate::graph::{Field, Validation};
 
 /// Stores a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,6 +119,91 @@ pub struct WorkflowParameter {
     pub default: Value,
     /// What it is for; null when the workflow does not say.
     pub description: Option<String>,
+    /// Whether its value must not be shown; in lists only with `verbose`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<bool>,
+    /// What its value must satisfy, by rule; in lists only with `verbose`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Map<String, Value>>,
+}
+
+impl WorkflowParameter {
+    /// A field as lists say it: what callers need, and with `verbose` everything.
+    #[must_use]
+    pub fn of(field: &Field, verbose: bool) -> Self {
+        // A secret's default is a secret.
+        let default = field.default.as_ref().filter(|_| !field.secret);
+        WorkflowParameter {
+            name: field.name.to_string(),
+            kind: field.ty.word().to_owned(),
+            required: field.required,
+            default: default.map_or(Value::Null, Value::from),
+            description: field.description.as_deref().map(str::to_owned),
+            secret: verbose.then_some(field.secret),
+            validation: verbose.then(|| rules(&field.validation)),
+        }
+    }
+}
+
+/// Rules under the names that definitions give them.
+fn rules(validation: &Validation) -> Map<String, Value> {
+    let Validation {
+        pattern,
+        min_length,
+        max_length,
+        one_of,
+        min,
+        max,
+        min_items,
+        max_items,
+        item_type,
+        required_keys,
+        properties,
+        error_message,
+    } = validation;
+    // Whole numbers are written as such.
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number, and small")]
+    let number = |number: &f64| match number.fract() == 0.0 && number.abs() < 1e15 {
+        true => Value::from(*number as i64),
+        false => Value::from(*number),
+    };
+    let some = |list: &[_]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
+    let values: Vec<Value> = one_of.iter().map(Value::from).collect();
+    let keys: Vec<Value> = required_keys
+        .iter()
+        .map(|key| Value::from(&**key))
+        .collect();
+    let inner: Map<String, Value> = properties
+        .iter()
+        .map(|field| {
+            let mut inner = serde_json::to_value(WorkflowParameter::of(field, true));
+            if let Ok(Value::Object(inner)) = &mut inner {
+                inner.remove("name");
+            }
+            (field.name.to_string(), inner.unwrap_or_default())
+        })
+        .collect();
+    let rules = [
+        ("pattern", pattern.as_deref().map(Value::from)),
+        ("min_length", min_length.map(Value::from)),
+        ("max_length", max_length.map(Value::from)),
+        ("enum", some(&values)),
+        ("min", min.as_ref().map(number)),
+        ("max", max.as_ref().map(number)),
+        ("min_items", min_items.map(Value::from)),
+        ("max_items", max_items.map(Value::from)),
+        ("item_type", item_type.map(|ty| Value::from(ty.word()))),
+        ("required_keys", some(&keys)),
+        (
+            "properties",
+            (!inner.is_empty()).then_some(Value::Object(inner)),
+        ),
+        ("error_message", error_message.as_deref().map(Value::from)),
+    ];
+    let given = rules
+        .into_iter()
+        .filter_map(|(rule, value)| Some((rule.to_owned(), value?)));
+    given.collect()
 }
 
 /// Asks what a workflow is.

@@ -25,7 +25,7 @@ pub struct RunWorkflowRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Variables that `{name}` in the workflow's parameters refers to, by name. One that is named
-    /// like an input of the workflow is that input.
+    /// like an input of the workflow is that input; a text is read by the input's type.
     #[serde(default)]
     pub initial_variables: Map<String, Value>,
     /// The workflow's inputs, by name.

@@ -14,6 +14,10 @@ pub struct Pending {
     pub step: String,
     /// What is wanted.
     pub action: Action,
+    /// What the agent that it goes to is told before, if that is known.
+    pub agent_instructions: Option<String>,
+    /// What the answer of a person must satisfy.
+    pub validation: Option<serde_json::Value>,
 }
 
 impl Host {

@@ -207,48 +207,32 @@ impl Host {
         message: &str,
         kind: Asked<'_>,
     ) -> Option<Happening> {
-        let mut complaint: Option<String> = None;
-        loop {
-            let question = Question {
-                run,
-                step: &action.node,
-                message,
-                kind,
-                complaint: complaint.as_deref(),
-            };
-            let answer = self.inner.options.people.ask(question).await;
-            let happening = match answer {
-                Answer::Later => return None,
-                Answer::Unfit(reason) => {
-                    complaint = Some(reason);
-                    continue;
-                }
-                Answer::Declined(reason) => {
-                    return Some(Happening::Declined {
-                        action: action.id,
-                        reason,
-                    });
-                }
-                Answer::Given(result) => Happening::Completed {
-                    action: action.id,
-                    result,
-                },
-            };
-            let checked =
-                Driver::open(self.clone(), run).map(|driver| driver.run.check(&happening));
-            match checked {
-                Ok(Err(Refusal::Invalid(reason))) => complaint = Some(reason),
-                _ => return Some(happening),
+        let question = Question {
+            run,
+            step: &action.node,
+            message,
+            kind,
+            complaint: None,
+        };
+        let completed = |result: &Value| Happening::Completed {
+            action: action.id,
+            result: result.clone(),
+        };
+        let valid = |result: &Value| {
+            let run = Driver::open(self.clone(), run);
+            match run.map(|driver| driver.run.check(&completed(result))) {
+                Ok(Err(Refusal::Invalid(reason))) => Err(reason),
+                _ => Ok(()),
             }
+        };
+        match self.inner.options.people.ask_until(question, &valid).await {
+            Answer::Later | Answer::Unfit(_) => None,
+            Answer::Declined(reason) => Some(Happening::Declined {
+                action: action.id,
+                reason,
+            }),
+            Answer::Given(result) => Some(completed(&result)),
         }
-    }
-
-    /// What the definition of a run says to an agent of its own.
-    fn instructions_of(&self, run: RunId, agent: &str) -> Option<String> {
-        let program = self.program_of(run).ok()?;
-        let mut agents = program.graph().agents.iter();
-        let found = agents.find(|known| known.name == agent)?;
-        Some(found.instructions.to_string())
     }
 
     async fn delegate(
@@ -259,14 +243,19 @@ impl Host {
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
-        let command = self.inner.options.agent.as_ref()?;
+        let agent_command = self.inner.options.agent.as_ref()?;
         let meant = agent.map(|agent| agent.trim_start_matches('@'));
-        let own = meant.and_then(|agent| self.instructions_of(run, agent));
+        let program = self.program_of(run).ok();
+        let own = meant.zip(program.as_ref());
+        let own = own.and_then(|(agent, program)| self.instructions_of(program.graph(), agent));
         let told = match own {
             Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
             None => instructions.to_owned(),
         };
-        let command = format!("printf '%s' {} | {command}", expression::quoted(&told));
+        let command = format!(
+            "printf '%s' {} | {agent_command}",
+            expression::quoted(&told)
+        );
         let env: Vec<(String, String)> = meant
             .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
             .into_iter()
@@ -296,17 +285,14 @@ impl Host {
                         .get("stdout")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
+                    let mut answered = vec![("response", Value::text(response.trim_end()))];
+                    // Who was asked by name is named by the run.
+                    if agent.is_none() {
+                        answered.push(("agent_used", Value::text(agent_command)));
+                    }
                     Happening::Completed {
                         action: action.id,
-                        result: Value::map([
-                            ("response", Value::text(response.trim_end())),
-                            (
-                                "agent_used",
-                                Value::text(
-                                    self.inner.options.agent.as_deref().unwrap_or_default(),
-                                ),
-                            ),
-                        ]),
+                        result: Value::map(answered),
                     }
                 }
                 _ => {
@@ -314,7 +300,15 @@ impl Host {
                         .get("stderr")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
-                    let message = format!("the agent command failed: {}", stderr.trim());
+                    let ended = match result.get("exit_code") {
+                        Some(Value::Int(code)) => format!("ended with exit code {code}"),
+                        _ => "was stopped".to_owned(),
+                    };
+                    let mut message = format!("the agent command `{agent_command}` {ended}");
+                    if !stderr.trim().is_empty() {
+                        message.push_str(": ");
+                        message.push_str(stderr.trim());
+                    }
                     failed(Failure::new(FailureKind::Action, message))
                 }
             },
@@ -375,6 +369,7 @@ impl Host {
             let options = StartOptions {
                 variables: variables.clone(),
                 session: session.clone(),
+                own_session: false,
                 max_steps: *max_states,
                 timeout: *execution_timeout,
                 parent: Some((run, *depth)),
@@ -408,11 +403,11 @@ impl Host {
             }
             Some(_) | None => None,
         };
+        let session = report.session.as_deref().map_or(Value::Null, Value::text);
         let result = if *response {
-            let session = report.session.as_deref();
             Value::map([
                 ("success", Value::Bool(success)),
-                ("session_id", session.map_or(Value::Null, Value::text)),
+                ("session_id", session),
                 (
                     "workflow_saved",
                     Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
@@ -453,7 +448,11 @@ impl Host {
                 ("error", error.as_deref().map_or(Value::Null, Value::text)),
             ])
         } else {
-            Value::map([("outputs", report.output), ("computed", report.state)])
+            Value::map([
+                ("outputs", report.output),
+                ("computed", report.state),
+                ("session_id", session),
+            ])
         };
         if success {
             Some(Happening::Completed {

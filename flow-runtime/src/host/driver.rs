@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::agent::step::validation;
 use super::called::Pending;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
@@ -17,7 +18,7 @@ use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Data, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place,
-    Program, Run, Status,
+    Program, Run, Status, frame,
 };
 use crate::secret;
 use crate::value::Value;
@@ -166,7 +167,12 @@ impl Driver {
     pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id);
         for effect in std::mem::take(&mut self.unseen) {
-            if is_fresh && matches!(effect, Effect::Entered(_) | Effect::Left { .. }) {
+            // What is to be done is begun otherwise.
+            let is_news = matches!(
+                effect,
+                Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_)
+            );
+            if is_fresh && is_news {
                 self.act(effect);
             }
         }
@@ -378,13 +384,12 @@ impl Driver {
         if let Some(late) = &late {
             self.run.apply(late)?;
         }
+        // Before the end is recorded: after it nobody would look at the run again.
+        if let Some(data) = self.run.data() {
+            self.host.keep_definition(self.id, &data.start, &effects);
+        }
         match self.write(&event, late.as_ref(), &effects).await {
-            Ok(()) => {
-                if let Some(data) = self.run.data() {
-                    self.host.keep_definition(self.id, &data.start, &effects);
-                }
-                Ok(effects)
-            }
+            Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;
@@ -720,6 +725,7 @@ impl Driver {
                 last_node: None,
                 states_executed: 0,
                 session: None,
+                last_session: None,
                 recursion_depth: 0,
                 return_values: None,
                 output: Value::Null,
@@ -737,6 +743,8 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                agent_instructions: self.host.instructions_for(graph, &action.what),
+                validation: validation(&self.run, &action),
                 action,
             }),
             _ => None,
@@ -752,8 +760,8 @@ impl Driver {
             (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
+        let session = data.session(frame::ROOT);
         let latest = data.variables.get("session_id").and_then(Value::as_str);
-        let session = data.start.session.as_deref().or(latest);
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -767,6 +775,7 @@ impl Driver {
             last_node: data.last_node.clone(),
             states_executed: data.steps,
             session: session.map(str::to_owned),
+            last_session: session.or(latest).map(str::to_owned),
             recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),

@@ -491,14 +491,32 @@ fn told(deed: Deed) -> (String, Json) {
             inputs,
             variables,
             session,
-            ..
+            definition,
+            max_states,
+            execution_timeout,
+            save_on_success,
+            depth: _,
+            response: _,
+            goes_on: _,
         } => {
-            let params = json!({
+            let mut params = json!({
                 "workflow_name": workflow,
                 "inputs": inputs.to_json(),
                 "initial_variables": variables.to_json(),
                 "session_id": session,
             });
+            let definition = definition.as_ref().map(Value::to_json);
+            let given = [
+                ("workflow_definition", definition),
+                ("max_states", max_states.map(Json::from)),
+                ("execution_timeout", execution_timeout.map(Json::from)),
+                ("save_on_success", save_on_success.map(Json::from)),
+            ];
+            for (name, value) in given {
+                if let Some(value) = value {
+                    params[name] = value;
+                }
+            }
             ("run_workflow".to_owned(), params)
         }
         Deed::Environment { variables, .. } => {

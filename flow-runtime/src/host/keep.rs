@@ -1,5 +1,7 @@
 //! Definitions that came with their runs and are kept for reuse when those succeed. The wish is
-//! recorded with the start of a run, so that whoever ends the run fulfils it.
+//! recorded with the start of a run, so that whoever ends the run fulfils it; and fulfilled before
+//! the end is recorded, so that a death in between costs nothing: whoever goes on does it again,
+//! which changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +28,7 @@ impl Keepsakes {
 }
 
 impl Host {
-    /// Keeps the definition of a run that has just succeeded, where that was wished for.
+    /// Keeps the definition of a run that succeeds, where that was wished for.
     pub(super) fn keep_definition(&self, run: RunId, start: &Start, effects: &[Effect]) {
         let has_succeeded = |effect: &Effect| match effect {
             Effect::Finish(finish) => finish.status == Status::Completed,
@@ -45,7 +47,11 @@ impl Host {
         }
         let keepsakes = &self.inner.keepsakes;
         let mut all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(run, became);
+        // What an attempt to end the run has kept is still new when the next one succeeds.
+        if !matches!(all.get(&run), Some(Ok(kept)) if became.as_ref().is_ok_and(|it| it.name == kept.name))
+        {
+            all.insert(run, became);
+        }
         if all.len() > REMEMBERED {
             // Ids of runs begin with their time.
             all.pop_first();

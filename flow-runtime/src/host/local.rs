@@ -18,6 +18,7 @@ use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
@@ -72,8 +73,11 @@ pub struct Report {
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
-    /// The terminal session it was given, or else used last.
+    /// The terminal session that it works in, or would go on in: the one it has opened last, else
+    /// the one it was given; none that it has closed.
     pub session: Option<String>,
+    /// The same, or else the session it used last.
+    pub last_session: Option<String>,
     /// How many levels of calls lay below it.
     pub recursion_depth: u32,
     /// The environment variables that it was to set and that are set, by name; `None` when they
@@ -135,6 +139,8 @@ pub struct HostOptions {
     pub terminals: Option<Terminals>,
     /// A command that answers `delegate` steps: the instructions come on its standard input.
     pub agent: Option<String>,
+    /// Where the instructions of agents are that a definition names and does not describe.
+    pub agents: Option<Briefs>,
     /// Whether an agent that is not here may call what `tools` has not: such a step waits for it
     /// instead of failing.
     pub agent_has_tools: bool,
@@ -161,6 +167,7 @@ impl HostOptions {
             directory,
             terminals: None,
             agent: None,
+            agents: None,
             agent_has_tools: false,
             expression_time: Duration::from_secs(5),
             evaluator,
@@ -202,6 +209,9 @@ pub struct StartOptions {
     pub variables: Value,
     /// The terminal session it runs in.
     pub session: Option<String>,
+    /// Whether that session was opened for this run alone, with the environment of whoever starts
+    /// it: variables that are missing there are set here.
+    pub own_session: bool,
     /// Executions of nodes allowed.
     pub max_steps: Option<u64>,
     /// Seconds it may take.
@@ -375,14 +385,20 @@ impl Host {
         {
             terminals.expect(session).map_err(Error::NoSession)?;
         }
-        let (given, variables) = filled(graph, inputs, &options.variables);
+        let session = options
+            .session
+            .clone()
+            .or_else(|| self.usual_session(graph, id, &options));
+        let (given, variables) =
+            input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
             inputs,
             variables,
             env: Value::Null,
-            session: options.session,
+            session,
+            own_session: options.own_session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
             max_steps: options.max_steps,
             timeout: options.timeout,
@@ -576,27 +592,6 @@ impl Host {
         let programs = &self.inner.programs;
         programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Inputs and variables: a variable that is named like a declared input is that input, unless the
-/// input is given too.
-fn filled(graph: &Graph, inputs: &Value, variables: &Value) -> (Value, Value) {
-    let (Some(fields), Value::Map(all)) = (graph.inputs.as_deref(), variables) else {
-        return (inputs.clone(), variables.clone());
-    };
-    let is_input = |name: &str| fields.iter().any(|field| field.name == name);
-    let mut given = match inputs {
-        Value::Map(given) => given.0.clone(),
-        _ => indexmap::IndexMap::new(),
-    };
-    let mut rest = Vec::new();
-    for (name, value) in &all.0 {
-        match is_input(name) {
-            true => drop(given.entry(name.clone()).or_insert_with(|| value.clone())),
-            false => rest.push((name.clone(), value.clone())),
-        }
-    }
-    (Value::map(given), Value::map(rest))
 }
 
 /// The inputs of a run with their defaults; secrets among them are masked.

@@ -6,6 +6,7 @@ mod called;
 mod deed;
 mod driver;
 mod execution_log;
+mod instructions;
 mod keep;
 mod local;
 pub mod mcp;
@@ -109,12 +110,33 @@ pub trait People: Send + Sync {
     /// Asks, and waits for the answer if somebody is there to give one.
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer>;
 
+    /// Asks until the answer is valid, or there is none. Whoever can lose sight of the person
+    /// between two questions keeps them in sight here.
+    fn ask_until<'a>(&'a self, question: Question<'a>, valid: Valid<'a>) -> Boxed<'a, Answer> {
+        Box::pin(async move {
+            let mut complaint: Option<String> = None;
+            loop {
+                let again = Question {
+                    complaint: complaint.as_deref(),
+                    ..question
+                };
+                match self.ask(again).await.checked(valid) {
+                    Answer::Unfit(reason) => complaint = Some(reason),
+                    answer => return answer,
+                }
+            }
+        })
+    }
+
     /// Asks for a secret that a step needs, without showing it. `None` when nobody is there: the
     /// run waits until somebody goes on with it who has the secret.
     fn secret<'a>(&'a self, _wanted: SecretWanted<'a>) -> Boxed<'a, Option<String>> {
         Box::pin(async { None })
     }
 }
+
+/// Whether a question can be answered so, or why not.
+pub type Valid<'a> = &'a (dyn Fn(&Value) -> Result<(), String> + Send + Sync);
 
 /// Something asked of a person.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +173,20 @@ pub enum Answer {
     Unfit(String),
     /// Nothing yet: the run waits.
     Later,
+}
+
+impl Answer {
+    /// The same, unfit where it is not valid.
+    #[must_use]
+    pub fn checked(self, valid: Valid<'_>) -> Answer {
+        match self {
+            Answer::Given(result) => match valid(&result) {
+                Ok(()) => Answer::Given(result),
+                Err(reason) => Answer::Unfit(reason),
+            },
+            other => other,
+        }
+    }
 }
 
 /// Tools that a host provides.

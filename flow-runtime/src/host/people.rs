@@ -76,6 +76,11 @@ impl Answers {
         })
     }
 
+    /// The steps that are answered, in no order.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        self.by_step.keys().map(String::as_str)
+    }
+
     fn answer(&self, question: &Question<'_>) -> Answer {
         let Some(given) = self.by_step.get(question.step) else {
             return match question.kind {

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flow_model::graph::{Graph, Kind, ToolRef};
 use flow_model::tools::{self, ListTerminalSessionsRequest, Toolset};
 use serde_json::Value as Json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::local::{Host, now};
+use super::local::{Host, StartOptions, now};
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Status};
 use crate::terminal::{CallError, Place, Terminals};
@@ -58,6 +59,26 @@ impl OpenedSessions {
 /// Whether a tool is one of terminals.
 pub(super) fn is_terminal(tool: &str) -> bool {
     tools::find(tool).is_some_and(|tool| tool.toolset == Toolset::Terminal)
+}
+
+/// Whether a workflow reads a session's environment, or works in one itself.
+fn works_in_terminals(graph: &Graph) -> bool {
+    if !graph.arguments.is_empty() || !graph.return_values.is_empty() {
+        return true;
+    }
+    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
+    let bodies = [&graph.body, &graph.on_error.body]
+        .into_iter()
+        .chain(graph.tasks.iter().map(|task| &task.body))
+        .chain(cleanups.map(|on_error| &on_error.body));
+    let mut nodes = bodies.flat_map(|body| body.nodes.iter());
+    nodes.any(|node| match &node.kind {
+        Kind::Tool {
+            tool: ToolRef::Builtin(name),
+            ..
+        } => tools::find(name).is_some_and(|tool| tool.takes_session()),
+        _ => false,
+    })
 }
 
 /// Whether doing something twice would type twice: what a dead host began of it is not repeated.
@@ -126,6 +147,27 @@ impl Host {
                 None => return run.to_string(),
             }
         }
+    }
+
+    /// The session that a run which is given none works in until it opens one: the latest of those
+    /// that share theirs with it. A workflow that has no use for terminals has none.
+    pub(super) fn usual_session(
+        &self,
+        graph: &Graph,
+        run: RunId,
+        options: &StartOptions,
+    ) -> Option<String> {
+        let terminals = self.inner.options.terminals.as_ref()?;
+        let names_one = options.variables.get("session_id").is_some();
+        if names_one || !works_in_terminals(graph) {
+            return None;
+        }
+        let circle = match (&options.circle, options.parent) {
+            (Some(circle), _) => circle.clone(),
+            (None, Some((parent, _))) => self.circle(parent),
+            (None, None) => run.to_string(),
+        };
+        terminals.of(&circle).latest()
     }
 
     /// Opens a session that is the run's to look after, also when the run stops meanwhile.

@@ -162,6 +162,7 @@ impl Shell<'_> {
             status
         };
         let (stdout, stderr, status) = tokio::join!(
+            biased;
             self.capture(stdout, Stream::Stdout),
             self.capture(stderr, Stream::Stderr),
             ended,

@@ -9,7 +9,7 @@ use flow_model::graph::{
 use super::effect::{Action, Deed, Effect};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{FrameId, Waits};
-use super::machine::{Extras, Machine, plain};
+use super::machine::{Extras, Machine};
 use super::time::after;
 use crate::secret::{self, Piece};
 use crate::value::Value;
@@ -63,7 +63,7 @@ impl<'r> Machine<'r> {
                 };
                 let mut parameters = self.render(id, node, parameters, Extras::default())?;
                 if builtin {
-                    self.inject_session(&tool, &mut parameters);
+                    self.inject_session(id, &tool, &mut parameters);
                 }
                 Ok(Deed::Tool {
                     tool,
@@ -130,7 +130,7 @@ impl<'r> Machine<'r> {
                 }
                 self.data.deepest = self.data.deepest.max(depth);
                 let named = self.optional_text(id, node, call.session.as_ref())?;
-                let session = named.or_else(|| self.session().as_ref().map(plain));
+                let session = named.or_else(|| self.data.session(id).map(str::to_owned));
                 let number = |value: Option<Value>| match value {
                     Some(Value::Int(value)) => Some(value as f64),
                     Some(Value::Float(value)) => Some(value),
@@ -177,10 +177,10 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// `session_id` of a terminal tool that does not name one: the run's own, else the latest.
-    pub(super) fn inject_session(&self, tool: &str, parameters: &mut Value) {
+    /// `session_id` of a terminal tool that does not name one.
+    pub(super) fn inject_session(&self, id: FrameId, tool: &str, parameters: &mut Value) {
         let takes = flow_model::tools::find(tool).is_some_and(|tool| tool.takes_session());
-        let session = self.session();
+        let session = self.data.session(id);
         if let (true, Some(session), Value::Map(map)) = (takes, session, parameters)
             && map
                 .0
@@ -189,7 +189,7 @@ impl<'r> Machine<'r> {
         {
             Arc::make_mut(map)
                 .0
-                .insert(Arc::from("session_id"), session);
+                .insert(Arc::from("session_id"), Value::text(session));
         }
     }
 

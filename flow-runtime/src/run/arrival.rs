@@ -125,7 +125,7 @@ impl Machine<'_> {
                 return;
             }
         };
-        self.move_on(id, node, next);
+        self.move_on(id, next);
     }
 
     fn put_back(&mut self, id: FrameId, node: u16, since: u64, waits: Waits) {
@@ -134,9 +134,9 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn move_on(&mut self, id: FrameId, node: u16, next: Next) {
+    pub(super) fn move_on(&mut self, id: FrameId, next: Next) {
         if let Next::Go(to) = next {
-            self.go(id, node, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }
@@ -188,12 +188,12 @@ impl Machine<'_> {
                 } else {
                     self.retry_or_fail(id, node, *asked, failure, Value::Null)
                 };
-                self.move_on(id, node, next);
+                self.move_on(id, next);
             }
             Waits::Judgement { .. } => {
                 self.release();
                 let next = self.fail_frame(id, failure);
-                self.move_on(id, node, next);
+                self.move_on(id, next);
             }
             Waits::Children(children) => {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
@@ -251,7 +251,7 @@ impl Machine<'_> {
             let failure = Failure::new(FailureKind::Refused, reason).at(&node);
             self.fail_frame(id, failure)
         };
-        self.move_on(id, step.node, next);
+        self.move_on(id, next);
     }
 
     /// An item that was handed to an agent has ended.
@@ -270,7 +270,7 @@ impl Machine<'_> {
             _ => None,
         };
         if let Some(index) = index {
-            self.child_ended(Some(Parent { frame: id, index }), ended);
+            self.child_ended(Some(Parent { frame: id, index }), ended.into());
         }
     }
 
@@ -289,6 +289,7 @@ impl Machine<'_> {
             Ok(value) => value,
             Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
         };
+        self.note_sessions(id, &action.what, &raw);
         let meaning = match &node.kind {
             Kind::Shell(shell) => shell_result(node, shell, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),

@@ -14,13 +14,7 @@ impl Machine<'_> {
             self.data.limit = None;
             // There is no time left to begin again.
             self.data.again = true;
-            let seconds = self.limit_seconds().unwrap_or_default();
-            let given = match self.data.start.timeout {
-                Some(_) => "it was started with no more time",
-                None => "`limits.timeout` allows no more",
-            };
-            let message = format!("the run has taken more than {seconds} s; {given}");
-            let failure = Failure::new(FailureKind::TimeLimit, message);
+            let failure = Failure::new(FailureKind::TimeLimit, self.too_long());
             // A contract that was being looked up has not held in time.
             let root = self.data.frames.get(&ROOT);
             let asked = match root.and_then(|root| root.step.as_ref()).map(|it| &it.waits) {
@@ -63,7 +57,7 @@ impl Machine<'_> {
                     Ok(next) => next,
                     Err(failure) => self.failed(id, step.node, failure, Value::Null),
                 };
-                self.move_on(id, step.node, next);
+                self.move_on(id, next);
             }
             Waits::Pause { action, .. } => {
                 let mut again = *action;
@@ -87,6 +81,26 @@ impl Machine<'_> {
             | Waits::Environment { .. }
             | Waits::Children(_) => {}
         }
+    }
+
+    /// That the time of the run is up: where it was, and how it gets more.
+    fn too_long(&self) -> String {
+        let seconds = self.limit_seconds().unwrap_or_default();
+        let (given, way) = match self.data.start.timeout {
+            Some(_) => (
+                "the `execution_timeout` it was started with",
+                "start it with a longer one (`--timeout` on the command line)",
+            ),
+            None => ("its `limits.timeout`", "raise that in the definition"),
+        };
+        let root = self.data.frames.get(&ROOT);
+        let step = root.and_then(|root| root.step.as_ref());
+        let node = step.and_then(|step| self.node(ROOT, step.node));
+        let place = match node {
+            Some(node) => format!(" at `{}`", node.id),
+            None => String::new(),
+        };
+        format!("the run took longer than {seconds} s, {given}, and was stopped{place}; {way}")
     }
 
     /// Seconds the run may take.

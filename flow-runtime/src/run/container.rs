@@ -273,7 +273,7 @@ impl<'r> Machine<'r> {
         );
         let failure = Failure::new(FailureKind::Timeout, message).at(&node.id);
         let next = self.reaches(id, Some(index), failure);
-        self.move_on(id, index, next);
+        self.move_on(id, next);
         true
     }
 

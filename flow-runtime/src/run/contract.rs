@@ -28,15 +28,9 @@ impl Machine<'_> {
         }
     }
 
-    /// The session the run works in: the one it was given, else the latest.
-    pub(super) fn session(&self) -> Option<Value> {
-        let given = self.data.start.session.as_deref().map(Value::text);
-        given.or_else(|| self.data.variables.get("session_id").cloned())
-    }
-
     /// Asks for one side of the contract. `value` is what the run gives once that holds.
     pub(super) fn look_up(&mut self, side: ContractSide, value: Option<Value>) {
-        let Some(session) = self.session() else {
+        let Some(session) = self.data.session(ROOT).map(str::to_owned) else {
             self.environment_found(side, value, &Value::Null);
             return;
         };
@@ -52,7 +46,7 @@ impl Machine<'_> {
         };
         let variables = self.side(side).iter();
         let deed = Deed::Environment {
-            session: super::machine::plain(&session),
+            session,
             side,
             variables: variables.map(|it| it.name.to_string()).collect(),
         };
@@ -154,9 +148,12 @@ impl Machine<'_> {
         match side {
             ContractSide::Arguments => {
                 let mut message = format!("missing required environment variables: {names}");
-                match self.session() {
+                match self.data.session(ROOT) {
+                    Some(_) if self.data.start.own_session => message.push_str(
+                        "; the run has the environment of the command that started it: set them \
+                         there first:",
+                    ),
                     Some(session) => {
-                        let session = super::machine::plain(&session);
                         message.push_str(&format!("; set them in the session `{session}` first:"));
                     }
                     None => message.push_str(
@@ -174,9 +171,14 @@ impl Machine<'_> {
             }
             ContractSide::ReturnValues => {
                 let all: Vec<&str> = self.side(side).iter().map(|it| it.name.as_ref()).collect();
+                let place = match self.data.session(ROOT) {
+                    Some(session) => format!(" in the session `{session}`"),
+                    None => ": it has no terminal session to set them in".to_owned(),
+                };
+                let all = all.join(", ");
                 format!(
-                    "the workflow did not set its required return values: {names}; it is to set {}",
-                    all.join(", ")
+                    "the workflow did not set its required return values: {names}; it is to set \
+                     {all}{place}"
                 )
             }
         }

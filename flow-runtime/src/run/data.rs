@@ -92,6 +92,12 @@ pub struct Data {
     /// The last calls, by number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub past_calls: BTreeMap<ActionId, PastCall>,
+    /// Whether the run has closed the terminal session it was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_session_closed: bool,
+    /// The session in which the run called last would have gone on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_session: Option<String>,
 }
 
 impl Data {
@@ -182,6 +188,8 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         checkpoint: None,
         past_tasks: BTreeMap::new(),
         past_calls: BTreeMap::new(),
+        given_session_closed: false,
+        left_session: None,
         start: start.clone(),
     }
 }

@@ -6,10 +6,12 @@ use flow_model::tools::ContractSide;
 use super::data::Checkpoint;
 use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
 use super::view::View;
+use crate::input;
 use crate::value::Value;
 
 impl<'r> Machine<'r> {
@@ -25,7 +27,7 @@ impl<'r> Machine<'r> {
             BodyRef::Task(_) => {
                 let parent = frame.parent;
                 self.discard_frame(id);
-                self.child_ended(parent, Ok(value.unwrap_or_default()));
+                self.child_ended(parent, Ended::Done(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
                 let failure = frame.error.clone();
@@ -43,8 +45,7 @@ impl<'r> Machine<'r> {
                     .is_some_and(|on_error| on_error.returns);
                 if returns {
                     self.discard_frame(id);
-                    let error = Value::map([("error", failure.to_value())]);
-                    self.child_ended(parent, Ok(error));
+                    self.child_ended(parent, Ended::Returned(failure));
                 } else {
                     self.park_failed(id, failure);
                 }
@@ -69,16 +70,22 @@ impl<'r> Machine<'r> {
                         evaluator.render(template, view)
                     }),
                 };
-                match rendered {
-                    Ok(value) => outputs.push((output.field.name.as_ref(), value)),
+                let name = output.field.name.as_ref();
+                let typed = match rendered {
+                    Ok(value) => input::output(&output.field, value).map_err(|reason| {
+                        let message = format!("the output `{name}` {reason}");
+                        Failure::new(FailureKind::Validation, message)
+                    }),
                     Err(failure) => {
-                        failed = Some(Failure::new(
-                            failure.kind,
-                            format!(
-                                "the output `{}` has no value: {}",
-                                output.field.name, failure.message
-                            ),
-                        ));
+                        let message =
+                            format!("the output `{name}` has no value: {}", failure.message);
+                        Err(Failure::new(failure.kind, message))
+                    }
+                };
+                match typed {
+                    Ok(value) => outputs.push((name, value)),
+                    Err(failure) => {
+                        failed = Some(failure);
                         break;
                     }
                 }

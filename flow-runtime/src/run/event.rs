@@ -161,6 +161,9 @@ pub struct Start {
     /// The terminal session the run was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// That session was opened for this run alone, with the environment of whoever started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_session: bool,
     /// How many calls lie above this run.
     #[serde(default)]
     pub depth: u32,

@@ -22,6 +22,22 @@ const SHOWN_TASKS: usize = 4;
 const MESSAGE_HEAD: usize = 300;
 const MESSAGE_TAIL: usize = 1_500;
 
+/// How a child of a fan-out ended.
+pub(super) enum Ended {
+    /// It gave this.
+    Done(Value),
+    /// It failed.
+    Failed(Failure),
+    /// It failed, and its task wants the error as its result.
+    Returned(Failure),
+}
+
+impl From<Result<Value, Failure>> for Ended {
+    fn from(ended: Result<Value, Failure>) -> Self {
+        ended.map_or_else(Ended::Failed, Ended::Done)
+    }
+}
+
 impl<'r> Machine<'r> {
     /// Starts the children of a fan-out.
     pub(super) fn fan_out(
@@ -189,7 +205,7 @@ impl<'r> Machine<'r> {
             return;
         }
         if let Err(failure) = self.start_child(id, node, fan, item) {
-            self.note_end(id, node, fan, item, None, Err(failure));
+            self.note_end(id, node, fan, item, None, Ended::Failed(failure));
         }
     }
 
@@ -261,7 +277,7 @@ impl<'r> Machine<'r> {
         self.stop_step(id);
         let next = self.attempt_failed(id, index, failure, Value::Null);
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }
@@ -378,12 +394,12 @@ impl<'r> Machine<'r> {
     }
 
     /// A child has ended; its fan-out hears of it before anything else happens.
-    pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Result<Value, Failure>) {
+    pub(super) fn child_ended(&mut self, parent: Option<Parent>, ended: Ended) {
         self.ended.extend(parent.map(|parent| (parent, ended)));
     }
 
     /// A fan-out hears of the end of a child: it goes on, or is over.
-    pub(super) fn gathered(&mut self, parent: Parent, ended: Result<Value, Failure>) {
+    pub(super) fn gathered(&mut self, parent: Parent, ended: Ended) {
         let Parent { frame: id, index } = parent;
         let step = self
             .data
@@ -430,19 +446,22 @@ impl<'r> Machine<'r> {
         fan: &'r FanOut,
         index: usize,
         child: Option<Child>,
-        ended: Result<Value, Failure>,
+        ended: Ended,
     ) {
         let Some(children) = self.children(id) else {
             return;
         };
         let mut collect = None;
         let mut unused = None;
+        let returns = matches!(ended, Ended::Returned(_));
         match ended {
-            Ok(value) => {
+            Ended::Done(value) => {
                 children.failures.remove(&index);
                 children.results.insert(index, value);
             }
-            Err(failure) => {
+            // A task that returns its error has failed all the same: it is tried again and its
+            // error collected before the error becomes what it gives.
+            Ended::Failed(failure) | Ended::Returned(failure) => {
                 let tries = children.retries.entry(index).or_insert(0);
                 if let OnChildError::RetryFailed(most) = fan.on_child_error
                     && *tries < most
@@ -453,6 +472,7 @@ impl<'r> Machine<'r> {
                 } else {
                     match (child, fan.on_child_error) {
                         (Some(_), OnChildError::Continue) => unused = child,
+                        (Some(_), _) if returns => unused = child,
                         (Some(Child::Frame(frame)), _) => {
                             children.parked.insert(index, frame);
                         }
@@ -461,8 +481,13 @@ impl<'r> Machine<'r> {
                     if children.collected.insert(index) {
                         collect = Some(failure.to_value());
                     }
-                    children.failures.insert(index, failure);
-                    children.stopped |= fan.on_child_error == OnChildError::FailAll;
+                    if returns {
+                        let given = Value::map([("error", failure.to_value())]);
+                        children.results.insert(index, given);
+                    } else {
+                        children.failures.insert(index, failure);
+                        children.stopped |= fan.on_child_error == OnChildError::FailAll;
+                    }
                 }
             }
         }
@@ -632,7 +657,7 @@ impl<'r> Machine<'r> {
             }
         };
         if let Next::Go(to) = next {
-            self.go(id, index, to);
+            self.go(id, to);
             self.data.ready.push_back(id);
         }
     }

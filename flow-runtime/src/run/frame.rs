@@ -56,6 +56,9 @@ pub struct Frame {
     /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub first: BTreeMap<String, ActionId>,
+    /// Terminal sessions that its steps have opened and that are open, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
 }
 
 /// The steps a frame runs.
@@ -300,6 +303,7 @@ impl Frame {
             standing: None,
             kept: None,
             first: BTreeMap::new(),
+            sessions: Vec::new(),
         }
     }
 }

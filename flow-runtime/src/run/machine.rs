@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use flow_model::graph::{
-    Body, Expression, Form, Graph, Jump, Kind, Node, Outcome, Target, Template,
+    Body, Expression, Form, Graph, Guard, Jump, Kind, Node, Outcome, Target, Template,
 };
 
 use super::computed::Dependents;
 use super::data::Data;
 use super::effect::{Effect, Ending, Status};
 use super::event::{ActionId, Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
 use super::observe::Observer;
 use super::pattern::Patterns;
@@ -38,7 +39,7 @@ pub(super) struct Machine<'r> {
     pub(super) stretch: u64,
     /// Children that have ended, and that their fan-outs have not heard of. Tasks may nest: an end
     /// that leads to the next one must not be told from inside the first.
-    pub(super) ended: VecDeque<(Parent, Result<Value, Failure>)>,
+    pub(super) ended: VecDeque<(Parent, Ended)>,
 }
 
 /// Where a frame goes after a node.
@@ -123,30 +124,26 @@ impl<'r> Machine<'r> {
                 return;
             }
             match self.enter(id, node) {
-                Next::Go(to) => self.go(id, node, to),
+                Next::Go(to) => self.go(id, to),
                 Next::Wait | Next::Over => return,
             }
         }
     }
 
     /// Moves a frame to its next node; loops that do not surround it are over.
-    pub(super) fn go(&mut self, id: FrameId, from: u16, to: Target) {
+    pub(super) fn go(&mut self, id: FrameId, to: Target) {
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
         let body = self.body(frame.body);
-        let restarts = body
-            .nodes
-            .get(usize::from(from))
-            .is_some_and(|node| matches!(node.kind, Kind::Goto { .. }));
         let mut around: Vec<u16> = match to {
             Target::Complete => Vec::new(),
             Target::Node(node) => body.loops_around(node).collect(),
         };
         around.reverse();
-        // Reaching a loop's head from its body is the next iteration, unless a `goto` leads there.
+        // Reaching a loop's head from its body is the next iteration. One that a `goto` starts
+        // anew has forgotten that it was under way.
         if let Target::Node(node) = to
-            && !restarts
             && body
                 .nodes
                 .get(usize::from(node))
@@ -174,6 +171,19 @@ impl<'r> Machine<'r> {
         {
             let id = body.nodes.get(usize::from(node)).map(|n| n.id.to_string());
             self.data.last_node = id.or(self.data.last_node.take());
+        }
+    }
+
+    /// A loop that a `goto` leads to from within begins from its start.
+    fn restart_loop(&mut self, id: FrameId, goto: &Node) {
+        let target = goto.edges.iter().find(|edge| edge.guard == Guard::Body);
+        let Some(Target::Node(head)) = target.map(|edge| edge.to) else {
+            return;
+        };
+        if let Some(frame) = self.data.frames.get_mut(&id)
+            && let Some(at) = frame.loops.iter().position(|inner| inner.node == head)
+        {
+            frame.loops.truncate(at);
         }
     }
 
@@ -296,6 +306,9 @@ impl<'r> Machine<'r> {
                 };
                 let jumps = *count < bound.times;
                 *count += u32::from(jumps);
+                if jumps {
+                    self.restart_loop(id, node);
+                }
                 Ok(self.take(
                     id,
                     index,

@@ -30,6 +30,7 @@ mod program;
 mod refusal;
 mod resume;
 mod returns;
+mod sessions;
 mod settle;
 pub mod state;
 mod table;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::effect::{Action, Deed, Ending};
 use super::event::{Failure, FailureKind};
+use super::fan::Ended;
 use super::frame::{
     BodyRef, Child, Children, Frame, FrameId, Kept, Progress, ROOT, Standing, Waits,
 };
@@ -69,7 +70,7 @@ impl Machine<'_> {
     /// A frame is over, and stands where it is for whoever resumes the run.
     pub(super) fn park(&mut self, id: FrameId) {
         self.stop_timers(id);
-        if let Some(frame) = self.data.frames.remove(&id) {
+        if let Some(frame) = self.remove_frame(id) {
             self.data.parked.insert(id, frame.parked());
         }
     }
@@ -219,6 +220,6 @@ impl Machine<'_> {
         let parent = self.data.frames.get(&id).and_then(|frame| frame.parent);
         self.abandon(id, Ending::Stopped);
         self.park(id);
-        self.child_ended(parent, Err(failure));
+        self.child_ended(parent, Ended::Failed(failure));
     }
 }

@@ -16,6 +16,8 @@ impl Machine<'_> {
         start.timeout = allowance.timeout.or(start.timeout);
         self.data.status = Status::Running;
         self.data.error = None;
+        // They were closed when it failed.
+        self.data.forget_sessions();
         // Whoever tries again gives the run its time again.
         self.data.used = 0;
         self.data.return_values = None;
@@ -52,7 +54,7 @@ impl Machine<'_> {
             // The failed step is left as it is.
             self.visit_loops(ROOT);
             self.reopen_containers(ROOT);
-            self.go(ROOT, index, to);
+            self.go(ROOT, to);
             self.data.ready.push_back(ROOT);
             return;
         }

@@ -26,23 +26,30 @@ impl Machine<'_> {
         let Deed::Delegate {
             instructions,
             agent,
-            returns: Some(schema),
+            returns,
             complaint,
         } = &action.what
         else {
             return Ok(Ok(result.clone()));
         };
-        let answer = read(result);
-        let faults = match faults(schema, &answer) {
-            Ok(faults) => faults,
-            Err(reason) => {
-                let message = format!("`returns` of `{}` is no JSON Schema: {reason}", node.id);
-                return Ok(Err(Failure::new(FailureKind::Validation, message)));
-            }
+        let Some(schema) = returns else {
+            return Ok(Ok(plain(result, agent.as_deref())));
         };
-        if faults.is_empty() {
-            return Ok(Ok(with_answer(result, answer)));
+        let mut missed = None;
+        for answer in readings(result) {
+            let faults = match faults(schema, &answer) {
+                Ok(faults) => faults,
+                Err(reason) => {
+                    let message = format!("`returns` of `{}` is no JSON Schema: {reason}", node.id);
+                    return Ok(Err(Failure::new(FailureKind::Validation, message)));
+                }
+            };
+            if faults.is_empty() {
+                return Ok(Ok(reply(result, answer, agent.as_deref())));
+            }
+            missed = missed.or(Some(faults));
         }
+        let faults = missed.unwrap_or_default();
         let said = faults.join("; ");
         if complaint.is_some() {
             let message = format!(
@@ -69,11 +76,16 @@ impl Machine<'_> {
     }
 }
 
-/// What was answered: the response, as JSON where it is that.
-fn read(result: &Value) -> Value {
-    let response = result.get("response").unwrap_or(result);
-    let Value::Str(text) = response else {
-        return response.clone();
+/// What may have been answered: the response within a result, or the whole of it.
+fn readings(result: &Value) -> impl Iterator<Item = Value> {
+    let response = result.get("response").map(json);
+    response.into_iter().chain([json(result)])
+}
+
+/// A text as JSON where it is that.
+fn json(answer: &Value) -> Value {
+    let Value::Str(text) = answer else {
+        return answer.clone();
     };
     let text = text.trim();
     // Agents like to put JSON between fences.
@@ -82,19 +94,36 @@ fn read(result: &Value) -> Value {
         .and_then(|rest| rest.strip_suffix("```"))
         .and_then(|rest| rest.split_once('\n'))
         .map_or(text, |(_, inner)| inner);
-    serde_json::from_str(inner.trim()).unwrap_or_else(|_| response.clone())
+    serde_json::from_str(inner.trim()).unwrap_or_else(|_| answer.clone())
 }
 
-/// The result with the answer as it was understood.
-fn with_answer(result: &Value, answer: Value) -> Value {
-    match result {
-        Value::Map(map) if map.0.contains_key("response") => {
-            let mut map = (**map).clone();
-            map.0.insert("response".into(), answer);
-            Value::Map(map.into())
-        }
-        _ => answer,
+/// The result of an agent that was asked for nothing in particular: its response is a text.
+fn plain(result: &Value, agent: Option<&str>) -> Value {
+    let answer = match result.get("response").unwrap_or(result) {
+        text @ (Value::Str(_) | Value::Null) => text.clone(),
+        other => Value::text(other.to_string()),
+    };
+    reply(result, answer, agent)
+}
+
+/// `{response, agent_used}` and what else the agent told beside its response, whoever answered and
+/// however it was put.
+fn reply(result: &Value, answer: Value, agent: Option<&str>) -> Value {
+    let mut fields = match (&answer, result) {
+        // The answer has the shape of a result by itself.
+        (Value::Map(map), _) if map.0.contains_key("response") => map.0.clone(),
+        (_, Value::Map(map)) if map.0.contains_key("response") => map.0.clone(),
+        _ => Default::default(),
+    };
+    if answer.get("response").is_none() {
+        fields.insert("response".into(), answer);
     }
+    let used = || match agent {
+        Some(name) => Value::text(format!("@{}", name.trim_start_matches('@'))),
+        None => Value::text("agent"),
+    };
+    fields.entry("agent_used".into()).or_insert_with(used);
+    Value::Map(crate::value::Map(fields).into())
 }
 
 /// What of an answer misses its schema, each with its place.

@@ -258,7 +258,7 @@ impl<'r> Machine<'r> {
         from: usize,
     ) -> Next {
         // Shared, so that the settled step can still be handed on.
-        let result = settled.result.clone();
+        let result = settled.seen();
         let patterns = self.patterns;
         let extras = Extras {
             result: Some(&result),
@@ -435,8 +435,9 @@ impl<'r> Machine<'r> {
         settled: &Settled,
         sought: Sought<'_>,
     ) -> Result<bool, Failure> {
+        let seen = settled.seen();
         let extras = Extras {
-            result: Some(&settled.result),
+            result: Some(&seen),
             ..Extras::default()
         };
         Ok(match condition {
@@ -453,12 +454,11 @@ impl<'r> Machine<'r> {
             }
             Condition::FieldEquals(field, template) => {
                 let wanted = self.render(id, node, template, extras)?;
-                settled.result.get(field).unwrap_or(&Value::Null) == &wanted
+                settled.field(field) == wanted
             }
             Condition::FieldContains(field, template) => {
                 let wanted = plain(&self.render(id, node, template, extras)?);
-                let value = settled.result.get(field).map(plain).unwrap_or_default();
-                value.contains(&wanted)
+                plain(&settled.field(field)).contains(&wanted)
             }
             Condition::Expression(expression) => self.test(id, node, expression, extras)?,
             Condition::All(all) => {
@@ -502,33 +502,96 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// Variables that a state's result sets: its own, and the standard ones.
+    /// Variables that a state sets when it ends: whether it succeeded and why not, the fields of its
+    /// result, and the standard ones.
     pub(super) fn remember(&mut self, node: &Node, settled: &Settled) {
-        let Value::Map(result) = &settled.result else {
-            return;
-        };
-        let fields = result.0.iter().filter(|(_, value)| **value != Value::Null);
+        self.forget_fields(node);
+        let success = settled.succeeded();
+        let error = Value::text(settled.reason());
+        let standing = [("success", &success), ("error", &error)];
+        let result = settled.result.as_map();
+        let fields = result.into_iter().flat_map(|result| &result.0);
+        let fields = fields
+            .map(|(field, value)| (field.as_ref(), value))
+            .filter(|(field, value)| **value != Value::Null && !STANDING.contains(field))
+            .chain(standing);
         for (field, value) in fields {
-            let standard = flow_model::tools::STANDARD_VARIABLES
-                .iter()
-                .find(|variable| variable.field == field.as_ref());
-            if let Some(standard) = standard {
-                self.data
-                    .variables
-                    .insert(Arc::from(standard.name), value.clone());
+            let mut standard = flow_model::tools::STANDARD_VARIABLES.iter();
+            if let Some(standard) = standard.find(|variable| variable.field == field) {
+                let name = Arc::from(standard.name);
+                self.data.variables.insert(name, value.clone());
             }
+            let name = Arc::from(format!("{}_{field}", node.id));
+            self.data.variables.insert(name, value.clone());
         }
-        for (field, value) in &result.0 {
-            let name = format!("{}_{field}", node.id);
-            // A field that the last result does not have is not that of the one before.
-            if *value == Value::Null {
-                self.data.variables.shift_remove(name.as_str());
-            } else {
-                self.data.variables.insert(Arc::from(name), value.clone());
+    }
+
+    /// What an earlier result of a state has set is not that of its last one.
+    fn forget_fields(&mut self, node: &Node) {
+        let own = format!("{}_", node.id);
+        let states = &self.graph.body.nodes;
+        let given = &self.data.start.variables;
+        let is_own = |name: &str| {
+            let longer = |other: &Node| {
+                let rest = name.strip_prefix(other.id.as_ref());
+                other.id.len() > node.id.len() && rest.is_some_and(|it| it.starts_with('_'))
+            };
+            name.starts_with(&own) && given.get(name).is_none() && !states.iter().any(longer)
+        };
+        self.data.variables.retain(|name, _| !is_own(name));
+    }
+}
+
+impl Settled {
+    /// Whether it succeeded, in the words of the tool where it has some: an await that has waited
+    /// for nothing has done what it was asked to.
+    fn succeeded(&self) -> Value {
+        let own = self.result.get("success");
+        match (self.outcome, own) {
+            (Outcome::Failure, _) => Value::Bool(false),
+            (_, Some(Value::Bool(own))) => Value::Bool(*own),
+            (Outcome::Success, _) => Value::Bool(true),
+            _ => Value::Bool(false),
+        }
+    }
+
+    /// Why it failed, or was too late; empty where it did neither.
+    fn reason(&self) -> &str {
+        let own = self.result.get("error").and_then(Value::as_str);
+        let failure = self.error.as_ref().map(|failure| failure.message.as_str());
+        own.filter(|own| !own.is_empty())
+            .or(failure)
+            .unwrap_or_default()
+    }
+
+    /// The result as conditions see it: one of a failure says so.
+    fn seen(&self) -> Value {
+        match &self.result {
+            Value::Map(map) if self.error.is_some() => {
+                let mut map = (**map).clone();
+                for field in STANDING {
+                    map.0.insert(Arc::from(field), self.field(field));
+                }
+                Value::Map(map.into())
             }
+            other => other.clone(),
+        }
+    }
+
+    /// A field of the result, or one of those that every state has.
+    fn field(&self, field: &str) -> Value {
+        match (field, self.result.get(field)) {
+            ("success", _) => self.succeeded(),
+            ("error", None | Some(Value::Null)) if self.error.is_some() => {
+                Value::text(self.reason())
+            }
+            (_, own) => own.cloned().unwrap_or_default(),
         }
     }
 }
+
+/// Fields that every state has when it ends.
+const STANDING: [&str; 2] = ["success", "error"];
 
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {

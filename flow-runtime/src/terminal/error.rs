@@ -9,7 +9,9 @@ use flow_model::tools::InvalidParameters;
 #[non_exhaustive]
 pub enum Error {
     /// No session has this id.
-    #[error("no terminal session `{id}` ({known}); one ends with the process that opened it")]
+    #[error(
+        "no terminal session `{id}` ({known}); one ends when it is closed, or with the process that opened it"
+    )]
     NoSession {
         /// The id.
         id: String,

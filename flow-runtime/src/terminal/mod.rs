@@ -32,6 +32,7 @@ mod key;
 mod options;
 mod page;
 mod pattern;
+mod private;
 mod process;
 mod program;
 mod pty;

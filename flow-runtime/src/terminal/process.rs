@@ -116,16 +116,61 @@ pub(super) fn reads_terminal(group: i32) -> bool {
         .any(|pid| awaited_file(pid).is_some_and(|file| is_terminal(pid, file)))
 }
 
-/// The numbers of the system calls by which a program waits for one file.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-const CALLS: Option<(u64, u64)> = Some((0, 270));
-#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
-const CALLS: Option<(u64, u64)> = Some((63, 72));
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-const CALLS: Option<(u64, u64)> = None;
+/// The numbers of the system calls by which a program waits for one file: `read` and `pselect6`.
+const CALLS: Option<(u64, u64)> = {
+    #[cfg(not(target_os = "linux"))]
+    {
+        None
+    }
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    {
+        Some((0, 270))
+    }
+    // Architectures that came late share one table.
+    #[cfg(all(
+        target_os = "linux",
+        any(
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64"
+        )
+    ))]
+    {
+        Some((63, 72))
+    }
+    #[cfg(all(target_os = "linux", target_arch = "x86"))]
+    {
+        Some((3, 308))
+    }
+    #[cfg(all(target_os = "linux", target_arch = "arm"))]
+    {
+        Some((3, 335))
+    }
+    #[cfg(all(target_os = "linux", target_arch = "powerpc64"))]
+    {
+        Some((3, 280))
+    }
+    #[cfg(all(target_os = "linux", target_arch = "s390x"))]
+    {
+        Some((3, 301))
+    }
+    #[cfg(all(
+        target_os = "linux",
+        not(any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "x86",
+            target_arch = "arm",
+            target_arch = "powerpc64",
+            target_arch = "s390x"
+        ))
+    ))]
+    {
+        None
+    }
+};
 
 /// The only file that a process waits for, for as long as it takes.
 fn awaited_file(pid: i32) -> Option<u64> {

@@ -10,6 +10,7 @@ use super::environment::Snapshot;
 use super::error::Error;
 use super::lock;
 use super::options::{Options, Size};
+use super::private;
 use super::program::Program;
 use super::session::{Opening, Session};
 
@@ -94,6 +95,11 @@ impl Terminals {
         lock(&self.inner.sessions)
             .iter()
             .any(|known| known.id == session)
+    }
+
+    /// The session that is meant where none is named.
+    pub fn latest(&self) -> Option<String> {
+        self.session(None).ok().map(|session| session.id.clone())
     }
 
     /// Whether there is a session of this id, and which there are when there is not.
@@ -237,6 +243,7 @@ impl Terminals {
         }
         let session = Session::open(opening, options)?;
         sessions.push(Arc::clone(&session));
+        private::sweep_once();
         Ok(session)
     }
 

@@ -23,11 +23,11 @@ use super::error::Error;
 use super::lock;
 use super::options::Size;
 use super::page::Book;
+use super::private::PrivateDirectory;
 use super::program::{Program, Shell};
 use super::pty::Pty;
 use super::scanner::Scanner;
 use super::screen::Screen;
-use super::shells::PrivateDirectory;
 use super::stream::Stream;
 
 use interrupt::Interrupt;

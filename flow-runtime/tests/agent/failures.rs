@@ -1,6 +1,6 @@
 //! Failure steps as an agent gets them.
 
-use flow_runtime::host::agent::{StepKind, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, TurnStatus};
 use serde_json::json;
 
 use super::support::{Server, definition, kind, step_id};
@@ -30,7 +30,7 @@ async fn failure_steps_are_handed_out_like_any_other_also_after_a_restart() {
     assert_eq!(server.next(run, None).await, turn);
     // An id that the workflow's own steps have had is told apart by its number.
     let turn = server.submit(run, "tell", json!(null)).await;
-    assert_eq!(kind(&turn), StepKind::McpCall);
+    assert_eq!(kind(&turn), AgentStepType::McpCall);
     assert_eq!(definition(&turn, "tool"), "notify");
     assert!(step_id(&turn).starts_with("bad~"), "{}", step_id(&turn));
     let again = server.submit(run, "tell", json!(null)).await;
@@ -141,4 +141,70 @@ steps:
         "no step of the run itself waits for a result, but steps of its tasks do: \
          name one with submit_step_result: `each.0/go`"
     );
+}
+
+/// Failure steps of tasks, of tasks in tasks, of a called workflow and of the run, some of them with
+/// ids of other steps.
+const EVERYWHERE: &str = "
+tools: {t: {}}
+tasks:
+  inner:
+    inputs: {m: {type: integer, required: true}}
+    steps: [{id: go, type: mcp_call, tool: t}]
+    on_error: {steps: [{id: go, type: mcp_call, tool: t}, {id: clean, type: mcp_call, tool: t}]}
+  outer:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: go, type: foreach, items: [1, 2], task: inner, AGENT sequential: true, on_child_error: {strategy: retry_failed, max_retries: 1}}
+    on_error: {steps: [{id: clean, type: mcp_call, tool: t}, {id: sub, type: call, workflow: child}]}
+steps:
+  - {id: each, type: foreach, items: [1], task: outer, AGENT output_to: out}
+on_error:
+  steps: [{id: each, type: mcp_call, tool: t}, {id: sub, type: call, workflow: child}]
+";
+const FAILS: &str = "
+name: child
+tools: {t: {}}
+steps: [{id: go, type: mcp_call, tool: t}]
+on_error: {steps: [{id: go, type: mcp_call, tool: t}]}
+";
+
+#[tokio::test]
+async fn every_step_that_is_handed_out_is_taken_under_its_name() {
+    for agent in ["", "agent: '@task',"] {
+        let mut server = Server::calling(vec![("child", FAILS)]);
+        let definition = EVERYWHERE.replace("AGENT", agent);
+        let run = server.start(&definition, json!({})).await;
+        let mut seen = Vec::new();
+        let mut open = vec![None];
+        while let Some(task) = open.pop() {
+            let mut turn = server.next(run, task.as_deref()).await;
+            while let Some(step) = turn.step.take() {
+                if step.kind == AgentStepType::ParallelTasks {
+                    let tasks = step.definition["tasks"].as_array().unwrap();
+                    open.push(task.clone());
+                    let ids = tasks.iter().map(|task| task["task_id"].as_str());
+                    open.extend(ids.map(|id| id.map(str::to_owned)));
+                    break;
+                }
+                assert!(!seen.contains(&step.id), "{} twice: {seen:?}", step.id);
+                let pending = server.agents.host().report(run).unwrap();
+                let pending = server.agents.host().pending(&pending).unwrap();
+                let names: Vec<&str> = pending.iter().map(|it| it.step.as_str()).collect();
+                assert!(
+                    names.contains(&step.id.as_str()),
+                    "{} in {names:?}",
+                    step.id
+                );
+                if seen.len() % 3 == 0 {
+                    server.restart();
+                }
+                turn = server.fail(run, &step.id, "no").await;
+                assert_eq!(turn.note, None);
+                seen.push(step.id);
+            }
+        }
+        assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
+        assert!(seen.len() >= 9, "{seen:?}");
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flow_model::graph::Operation;
 use flow_runtime::host::agent::{
-    AgentError, Conclusion, Patience, StepKind, TaskPage, Turn, TurnStatus,
+    AgentError, AgentStepType, Conclusion, Patience, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::journal::{Listing, RunId, Status};
 use flow_runtime::run::Update;
@@ -57,7 +57,7 @@ steps:
     assert_eq!(step_id(&turn), "checks/begin");
     server.restart();
     let turn = server.submit(run, "checks/begin", json!(null)).await;
-    assert_eq!(kind(&turn), StepKind::ParallelTasks);
+    assert_eq!(kind(&turn), AgentStepType::ParallelTasks);
     assert_eq!(
         definition(&turn, "tasks")[0],
         json!({"task_id": "checks/each.0", "workflow_id": run.to_string(), "context": {"file": "a"}})
@@ -93,7 +93,7 @@ states:
     let turn = server.next(run, None).await;
     assert_eq!(step_id(&turn), "build");
     let turn = server.submit(run, "build", json!("all green")).await;
-    assert_eq!(kind(&turn), StepKind::Judge);
+    assert_eq!(kind(&turn), AgentStepType::Judge);
     assert_eq!(definition(&turn, "choices")[1]["next_state"], "stop");
     assert_eq!(definition(&turn, "result")["stdout"], "all green");
     for wrong in [

@@ -1,6 +1,6 @@
 //! Steps as an agent gets them, and what it submits.
 
-use flow_runtime::host::agent::{StepKind, Submission, TaskPage, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, Submission, TaskPage, TurnStatus};
 use serde_json::{Value as Json, json};
 
 use super::support::{PATIENT, Server, definition, kind, output, step_id};
@@ -29,7 +29,7 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
     assert_eq!(turn.status, TurnStatus::Waiting);
     assert_eq!(
         (step_id(&turn).as_str(), kind(&turn)),
-        ("look", StepKind::Shell)
+        ("look", AgentStepType::Shell)
     );
     assert_eq!(definition(&turn, "command"), "git diff 'ma in'");
     assert_eq!(definition(&turn, "output_format"), "lines");
@@ -54,7 +54,7 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
     let turn = server.submit(run, "look", result.clone()).await;
     assert_eq!(
         (step_id(&turn).as_str(), kind(&turn)),
-        ("find", StepKind::McpCall)
+        ("find", AgentStepType::McpCall)
     );
     assert_eq!(
         definition(&turn, "parameters"),
@@ -65,7 +65,7 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
     assert_eq!(again, turn);
 
     let turn = server.submit(run, "find", json!({"hits": 7})).await;
-    assert_eq!(kind(&turn), StepKind::UserMessage);
+    assert_eq!(kind(&turn), AgentStepType::UserMessage);
     assert_eq!(definition(&turn, "message"), "On ma in");
     let told = server
         .agents
@@ -80,7 +80,7 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
         .unwrap();
     assert_eq!(
         (step_id(&told).as_str(), kind(&told)),
-        ("ask", StepKind::UserInput)
+        ("ask", AgentStepType::UserInput)
     );
     assert_eq!(definition(&told, "validation"), &json!({"min_length": 3}));
 
@@ -88,7 +88,7 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
     assert!(refused.unwrap_err().to_string().contains("not valid"));
     assert_eq!(server.next(run, None).await, told);
     let turn = server.submit(run, "ask", json!("go on")).await;
-    assert_eq!(kind(&turn), StepKind::Delegate);
+    assert_eq!(kind(&turn), AgentStepType::Delegate);
     assert_eq!(definition(&turn, "instructions"), "Think about go on");
     assert_eq!(definition(&turn, "agent"), "@critic");
 
@@ -98,6 +98,39 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
         json!({"files": ["a.rs", "b.rs"], "hits": 7, "server": "from the server", "said": "go on", "answer": "fine"})
     );
     assert_eq!(server.next(run, None).await.status, TurnStatus::Completed);
+}
+
+#[tokio::test]
+async fn an_answer_with_a_shape_reads_the_same_however_it_is_put() {
+    let definition = |returns: &str| {
+        format!(
+            "outputs: {{r: '{{{{ state.r }}}}'}}
+steps:
+  - {{id: rate, type: delegate, instructions: Rate it., {returns}output_to: r}}
+"
+        )
+    };
+    let shape = "returns: {type: object, required: [score]}, ";
+    let whole = "returns: {type: object, required: [response]}, ";
+    let rated = json!({"response": {"score": 5}, "agent_used": "agent"});
+    let told = json!({"response": "good", "agent_used": "agent"});
+    let cases = [
+        (shape, json!({"score": 5}), &rated),
+        (shape, json!({"response": {"score": 5}}), &rated),
+        (shape, json!("```json\n{\"score\": 5}\n```"), &rated),
+        (shape, json!({"response": "{\"score\": 5}"}), &rated),
+        (whole, json!({"response": "good"}), &told),
+        (whole, json!("{\"response\": \"good\"}"), &told),
+        ("", json!("good"), &told),
+        ("", json!({"response": "good"}), &told),
+    ];
+    let server = Server::new();
+    for (returns, answer, wanted) in cases {
+        let run = server.start(&definition(returns), json!({})).await;
+        server.next(run, None).await;
+        let turn = server.submit(run, "rate", answer.clone()).await;
+        assert_eq!(output(&turn)["r"], *wanted, "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -205,7 +238,7 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
     let mut turn = server.next(run, None).await;
     let mut seen = Vec::new();
     while turn.step.is_some() {
-        assert_eq!(kind(&turn), StepKind::AgentShellCommand);
+        assert_eq!(kind(&turn), AgentStepType::AgentShellCommand);
         assert_eq!(definition(&turn, "reason"), "it is theirs");
         let command = definition(&turn, "command").as_str().unwrap().to_owned();
         let id = step_id(&turn);

@@ -9,7 +9,7 @@ use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_model::{compile, diagnostic};
 use flow_runtime::host::agent::{
-    AgentError, Agents, Outcome, Patience, StepKind, Submission, TaskPage, Turn, TurnStatus,
+    AgentError, AgentStepType, Agents, Outcome, Patience, Submission, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::host::{Host, HostOptions, StartOptions, Workflows};
 use flow_runtime::journal::{Journal, RunId};
@@ -165,7 +165,7 @@ pub(crate) fn definition<'t>(turn: &'t Turn, field: &str) -> &'t Json {
     &turn.step.as_ref().unwrap().definition[field]
 }
 
-pub(crate) fn kind(turn: &Turn) -> StepKind {
+pub(crate) fn kind(turn: &Turn) -> AgentStepType {
     turn.step.as_ref().unwrap().kind
 }
 

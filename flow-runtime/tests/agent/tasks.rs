@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flow_runtime::host::agent::{Patience, StepKind, Submission, TaskPage, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, Patience, Submission, TaskPage, TurnStatus};
 use flow_runtime::run::{Event, Happening, Run};
 use flow_runtime::value::Value;
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn sub_agents_do_the_tasks_and_the_step_is_over_when_they_are() {
     let turn = server.next(run, None).await;
     assert_eq!(
         (step_id(&turn).as_str(), kind(&turn)),
-        ("each", StepKind::ParallelTasks)
+        ("each", AgentStepType::ParallelTasks)
     );
     let id = run.to_string();
     assert_eq!(
@@ -138,7 +138,7 @@ async fn a_sequential_foreach_hands_out_one_task_after_another() {
         .await;
     for (index, n) in [5, 6].into_iter().enumerate() {
         let turn = server.next(run, None).await;
-        assert_eq!(kind(&turn), StepKind::ParallelTasks);
+        assert_eq!(kind(&turn), AgentStepType::ParallelTasks);
         let tasks = definition(&turn, "tasks").as_array().unwrap();
         assert_eq!(tasks.len(), 1);
         let task = tasks[0]["task_id"].as_str().unwrap().to_owned();
@@ -224,7 +224,7 @@ async fn a_named_agent_gets_the_whole_item() {
     let turn = server.next(run, None).await;
     assert_eq!(definition(&turn, "agent"), "@auditor");
     let turn = server.next(run, Some("each.1")).await;
-    assert_eq!(kind(&turn), StepKind::Delegate);
+    assert_eq!(kind(&turn), AgentStepType::Delegate);
     assert_eq!(definition(&turn, "inputs"), &json!({"n": 2}));
     assert_eq!(
         definition(&turn, "instructions"),
@@ -248,7 +248,7 @@ async fn a_task_without_an_agent_is_done_step_by_step_by_the_one_that_drives() {
     let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
     let mut turn = server.next(run, None).await;
     let mut ids = Vec::new();
-    while kind(&turn) == StepKind::McpCall && step_id(&turn) != "after" {
+    while kind(&turn) == AgentStepType::McpCall && step_id(&turn) != "after" {
         let n = definition(&turn, "parameters")["n"].as_i64().unwrap();
         ids.push(step_id(&turn));
         turn = server
@@ -501,7 +501,7 @@ async fn a_task_goes_on_when_the_last_task_below_its_call_is_over() {
     server.next(run, None).await;
     let turn = server.next(run, Some("each.1")).await;
     let turn = server.submit(run, &step_id(&turn), json!(1)).await;
-    assert_eq!(kind(&turn), StepKind::ParallelTasks);
+    assert_eq!(kind(&turn), AgentStepType::ParallelTasks);
     for task in ["each.1/run/rules.1", "each.1/run/rules.0"] {
         server.next(run, Some(task)).await;
         let failed = server.fail(run, &format!("{task}/look"), "no").await;

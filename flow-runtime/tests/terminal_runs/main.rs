@@ -5,6 +5,8 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod sessions;
+mod standing;
 mod world;
 
 use std::fs;
@@ -734,7 +736,7 @@ states:
     assert_eq!(resumed.status, ReportStatus::Failed);
     let error = resumed.error.unwrap();
     assert!(error.message.contains(&session), "{error:?}");
-    assert!(error.message.contains("ends with the process"), "{error:?}");
+    assert!(error.message.contains("with the process"), "{error:?}");
 
     // Where the session lives, the same run goes on to its end.
     let resume = world

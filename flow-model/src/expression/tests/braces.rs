@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn only_names_in_literal_text_are_variables() {
-    let text = "{a} {b_1}{{ {c} }} {{d}} ${e} {1} {f g} {} {%h%} {{{i}}} é{j}";
+    let text = "{a} {b_1}{{ {c} }} {{d}} ${e} {1} {f g} {} {%h%} {{{i}}} é{j} {k-1} {l.m} {a..z} {-n} {o,p}";
     let names: Vec<_> = braced(text).into_iter().map(|(_, name)| name).collect();
-    assert_eq!(names, ["a", "b_1", "j"]);
+    assert_eq!(names, ["a", "b_1", "j", "k-1", "l.m"]);
 }
 
 #[test]
@@ -51,6 +51,9 @@ fn what_braces_mean_in_a_regular_expression_they_go_on_meaning() {
     ] {
         assert_eq!(names(text), [""; 0], "{text}");
     }
-    assert_eq!(names(r"{a}{3}\\{b}\${c}[{d}]"), ["a", "b", "c", "d"]);
+    assert_eq!(
+        names(r"{a}{3}\\{b}\${c}[^]{x}]{d-e}[[{a-z}]]"),
+        ["a", "b", "c", "d-e"]
+    );
     assert_eq!(rebrace(&unbrace_pattern(r"\d{3}{unit}")), r"\d{3}{unit}");
 }

@@ -3,7 +3,7 @@
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Code, Severity};
 use crate::schema::workflow;
 use crate::source::{self, FileId, Source, Tree};
 use crate::structure;
@@ -33,8 +33,11 @@ impl Judge {
 
     pub(super) fn agree(&mut self, source: &Source, tree: &Tree) -> bool {
         let definition = tree.to_json();
-        let faults = faults(source, tree);
+        let mut faults = faults(source, tree);
         let verdict = self.schema.validate(&definition);
+        if faults.is_empty() && verdict.is_err() {
+            faults = miscalls(source);
+        }
         assert_eq!(
             faults.is_empty(),
             verdict.is_ok(),
@@ -56,6 +59,17 @@ fn faults(source: &Source, tree: &Tree) -> Vec<String> {
         .findings
         .into_iter()
         .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.message)
+        .collect()
+}
+
+/// Tools that do not exist and parameters that do not fit: the schema sees some of them, and none
+/// that the checker does not see.
+fn miscalls(source: &Source) -> Vec<String> {
+    let compiled = crate::compile(source.clone(), &crate::loader::NoLoader);
+    let found = compiled.findings.into_iter();
+    found
+        .filter(|it| matches!(it.code, Code::UnknownTool | Code::BadParameter))
         .map(|finding| finding.message)
         .collect()
 }

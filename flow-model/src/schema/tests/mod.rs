@@ -77,18 +77,69 @@ fn older_spellings_are_marked_and_name_the_new_one() {
 }
 
 #[test]
-fn only_the_tool_of_a_state_lists_the_tools() {
+fn a_state_calls_a_tool_of_the_registry_with_its_parameters() {
     let schema = workflow();
-    let mut places = 0;
-    walk(&schema, &mut |part| {
-        let text = part.get("description").and_then(Json::as_str);
-        places += usize::from(text.is_some_and(|text| text.contains("`open_terminal`")));
-    });
-    assert_eq!(places, 1);
-    let tool = &schema["$defs"]["action"]["properties"]["tool"]["description"];
-    for known in tools::all() {
-        assert!(tool.as_str().is_some_and(|text| text.contains(known.name)));
+    let names: Vec<&str> = tools::all().iter().map(|tool| tool.name).collect();
+    let call = &schema["$defs"]["tool_call"]["then"];
+    assert_eq!(call["properties"]["tool"]["enum"], json!(names));
+    for tool in tools::all() {
+        let parameters = &schema["$defs"][format!("{}_parameters", tool.name)]["properties"];
+        for parameter in tool.parameters() {
+            let property = &parameters[&parameter.name];
+            assert_eq!(property["description"], json!(parameter.description));
+        }
     }
+    let mut judge = Judge::new();
+    let mut accepts = |action: Json, tools: Json| {
+        let mut definition = json!({
+            "initial_state": "call",
+            "states": {"call": {"action": action}},
+        });
+        if tools != Json::Null {
+            definition["tools"] = tools;
+        }
+        judge.accepts(&definition)
+    };
+    let wait = |params: Json| json!({"tool": "await_output", "params": params});
+    let none = Json::Null;
+    assert!(accepts(
+        wait(json!({"pattern": "a", "timeout": 5})),
+        none.clone()
+    ));
+    assert!(accepts(
+        wait(json!({"pattern": "a", "timeout": "{limit}"})),
+        none.clone()
+    ));
+    assert!(accepts(
+        wait(json!({"pattern": "a", "target": null})),
+        none.clone()
+    ));
+    assert!(!accepts(
+        wait(json!({"pattern": "a", "timeout": "soon"})),
+        none.clone()
+    ));
+    assert!(!accepts(
+        wait(json!({"pattern": "a", "timeout": 0})),
+        none.clone()
+    ));
+    assert!(!accepts(
+        wait(json!({"pattern": "a", "limit": 5})),
+        none.clone()
+    ));
+    assert!(!accepts(
+        wait(json!({"pattern": "a", "target": "window"})),
+        none.clone()
+    ));
+    assert!(!accepts(wait(json!({"timeout": 5})), none.clone()));
+    assert!(!accepts(
+        json!({"tool": "send_input", "params": {}}),
+        none.clone()
+    ));
+    assert!(!accepts(json!({"tool": "await"}), none.clone()));
+    assert!(accepts(json!({"type": "shell", "command": "true"}), none));
+    let declared = json!({"await": {}, "await_output": {}});
+    assert!(accepts(json!({"tool": "await"}), declared.clone()));
+    assert!(accepts(wait(json!({"limit": 5})), declared));
 }
 
 #[test]

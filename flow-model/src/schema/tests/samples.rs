@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::grammar::{DOCUMENT, Key, Pattern, Record, STEPS, Type};
+use crate::grammar::{ACTION, DOCUMENT, Key, Pattern, Record, STEPS, Type};
 use crate::schema::records;
 
 pub(super) fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
@@ -60,6 +60,9 @@ pub(super) fn least_record(record: &'static Record) -> Map<String, Json> {
     }
     for key in record.all_keys().filter(|key| key.required) {
         entries.insert(key.name.to_owned(), least(key.ty));
+    }
+    if std::ptr::eq(record, &ACTION) {
+        entries.insert("tool".to_owned(), json!("list_terminal_sessions"));
     }
     if let Some(step) = records::words(record).next() {
         entries.insert("type".to_owned(), json!(step.word));

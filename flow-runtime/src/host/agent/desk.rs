@@ -524,13 +524,15 @@ impl Desk {
         for handout in &found.steps {
             let step = match handout {
                 Handout::Action(action) if waits(action) && !is_call(action) => {
-                    step::of_action(run, action)
+                    step::of_action(&self.driver.host, run, action)
                 }
-                Handout::Tasks(tasks) => step::of_tasks(run, self.driver.id, tasks, what.page),
+                Handout::Tasks(tasks) => {
+                    step::of_tasks(&self.driver.host, run, self.driver.id, tasks, what.page)
+                }
                 Handout::Action(_) => continue,
             };
             let mut turn = named(self.turn(TurnStatus::Waiting));
-            turn.step = Some(step.masked());
+            turn.step = Some(step::masked(step));
             return Seen::Answer(Answer::Turn(Box::new(turn)));
         }
         for handout in &found.steps {

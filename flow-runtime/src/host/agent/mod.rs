@@ -2,7 +2,7 @@
 //!
 //! Such a run is an ordinary run of a host and its journal; that an agent drives it is recorded when
 //! it begins. The server decides what comes next and does what it can do itself. What is the
-//! agent's to do is handed out as a [`Step`], and the agent submits what came of it. Everything
+//! agent's to do is handed out as a [`AgentStep`], and the agent submits what came of it. Everything
 //! lives in the journal: agents and servers may come and go between any two calls.
 //!
 //! [`Agents`] keeps the runs that are being worked on in memory, as many as it is told to; a run
@@ -10,7 +10,7 @@
 
 mod desk;
 mod result;
-mod step;
+pub(super) mod step;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -21,8 +21,9 @@ use flow_model::graph::Graph;
 use tokio::sync::oneshot;
 
 use desk::{Answer, Called, Desk, Look, Request, Seat, Submitted};
+pub use flow_model::tools::{AgentStep, AgentStepType};
 pub use result::Unfit;
-pub use step::{Step, StepKind, Task, TaskPage};
+pub use step::{Task, TaskPage};
 
 use super::driver::Driver;
 use super::local::{Error, Host, Report, StartOptions, now};
@@ -184,7 +185,7 @@ pub struct Turn {
     /// How it stands.
     pub status: TurnStatus,
     /// What to do.
-    pub step: Option<Step>,
+    pub step: Option<AgentStep>,
     /// Tasks of sub-agents that are not over: the first of them.
     pub open_tasks: Vec<Task>,
     /// How many there are.

@@ -44,13 +44,10 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
             None | Some(Value::Null) => Value::map([("choice", Value::Null)]),
             Some(given) => deed.shape(given),
         }),
-        Deed::Delegate { returns, agent, .. } => {
-            let given = given.unwrap_or_default();
-            Meant::Result(delegate(returns.is_some(), agent.as_deref(), given))
-        }
-        Deed::DelegateItem { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
-            Meant::Result(given.unwrap_or_default())
-        }
+        Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Call { .. }
+        | Deed::Environment { .. } => Meant::Result(given.unwrap_or_default()),
     })
 }
 
@@ -142,27 +139,6 @@ fn tool(given: Value) -> Meant {
         Some(Value::Bool(true)) => Meant::Failed(text, result),
         _ => Meant::Result(result),
     }
-}
-
-/// An agent's answer: `{response, agent_used}`, and its own fields where it has a shape.
-fn delegate(has_shape: bool, agent: Option<&str>, given: Value) -> Value {
-    let mut fields = match &given {
-        Value::Map(map) if has_shape || map.0.contains_key("response") => map.0.clone(),
-        Value::Str(text) if has_shape => match serde_json::from_str::<Value>(text) {
-            Ok(Value::Map(map)) => map.0.clone(),
-            _ => return Value::map([("response", given)]),
-        },
-        Value::Str(_) | Value::Null => [("response".into(), given.clone())].into_iter().collect(),
-        other => {
-            let response = Value::text(other.to_string());
-            [("response".into(), response)].into_iter().collect()
-        }
-    };
-    if let (Some(agent), false) = (agent, has_shape) {
-        let used = || Value::text(format!("@{agent}"));
-        fields.entry("agent_used".into()).or_insert_with(used);
-    }
-    Value::Map(crate::value::Map(fields).into())
 }
 
 fn plain(value: &Value) -> String {
@@ -265,30 +241,5 @@ mod tests {
         // A tool of one's own may have a field of that name.
         let own = json!({"content": ["a"]});
         assert_eq!(meaning(own.clone()), Meant::Result(value(own)));
-    }
-
-    #[test]
-    fn an_agent_answers_with_text_or_with_the_fields_that_are_wanted() {
-        let task = |returns: Option<Value>| Deed::Delegate {
-            instructions: String::new(),
-            agent: Some("critic".to_owned()),
-            returns,
-            complaint: None,
-        };
-        assert_eq!(
-            meant(&task(None), Some(Value::text("fine"))),
-            Ok(Meant::Result(value(
-                json!({"response": "fine", "agent_used": "@critic"})
-            )))
-        );
-        let shape = Some(value(json!({"type": "object"})));
-        assert_eq!(
-            meant(&task(shape.clone()), Some(value(json!({"questions": []})))),
-            Ok(Meant::Result(value(json!({"questions": []}))))
-        );
-        assert_eq!(
-            meant(&task(shape), Some(Value::text("{\"questions\": []}"))),
-            Ok(Meant::Result(value(json!({"questions": []}))))
-        );
     }
 }

@@ -2,8 +2,10 @@
 //! workflow.
 
 use flow_model::graph::{By, OutputFormat, PromptKind, Runner, Write};
+use flow_model::tools::{AgentStep, AgentStepType};
 use serde_json::{Map, Value as Json, json};
 
+use super::super::local::Host;
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Origin, Run, Tasks};
 use crate::secret;
@@ -14,76 +16,19 @@ const SUB_AGENT: &str = include_str!("sub_agent.md");
 /// The same for a named agent that gets a whole item.
 const WHOLE_ITEM: &str = include_str!("whole_item.md");
 
-/// Something for an agent to do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// Its name in the run.
-    pub id: String,
-    /// What it is.
-    pub kind: StepKind,
-    /// What to do, for somebody who does not know the workflow.
-    pub instructions: String,
-    /// What it takes, evaluated.
-    pub definition: Map<String, Json>,
-    /// What each `{{ … }}` of the definition as written stands for.
-    pub variable_replacements: Map<String, Json>,
-    /// The definition as written, where something in it had to be evaluated.
-    pub original_expression: Option<String>,
-}
-
-impl Step {
-    /// The step as an agent may see it.
-    pub(super) fn masked(self) -> Step {
-        let hide = |map: Map<String, Json>| {
-            let entries = map.into_iter();
-            entries
-                .map(|(name, value)| (name, secret::mask_json(value)))
-                .collect()
-        };
-        Step {
-            instructions: secret::mask(&self.instructions).into_owned(),
-            definition: hide(self.definition),
-            variable_replacements: hide(self.variable_replacements),
-            ..self
-        }
-    }
-}
-
-/// What a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepKind {
-    /// A command.
-    Shell,
-    /// A command that needs the agent's surroundings.
-    AgentShellCommand,
-    /// A call of a tool.
-    McpCall,
-    /// Tasks for sub-agents.
-    ParallelTasks,
-    /// A message for the person.
-    UserMessage,
-    /// A question to the person.
-    UserInput,
-    /// A task for the agent, or for another one.
-    Delegate,
-    /// A choice between descriptions.
-    Judge,
-}
-
-impl StepKind {
-    /// Its word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            StepKind::Shell => "shell",
-            StepKind::AgentShellCommand => "agent_shell_command",
-            StepKind::McpCall => "mcp_call",
-            StepKind::ParallelTasks => "parallel_tasks",
-            StepKind::UserMessage => "user_message",
-            StepKind::UserInput => "user_input",
-            StepKind::Delegate => "delegate",
-            StepKind::Judge => "judge",
-        }
+/// A step as an agent may see it.
+pub(super) fn masked(step: AgentStep) -> AgentStep {
+    let hide = |map: Map<String, Json>| {
+        let entries = map.into_iter();
+        entries
+            .map(|(name, value)| (name, secret::mask_json(value)))
+            .collect()
+    };
+    AgentStep {
+        instructions: secret::mask(&step.instructions).into_owned(),
+        definition: hide(step.definition),
+        variable_replacements: hide(step.variable_replacements),
+        ..step
     }
 }
 
@@ -113,7 +58,8 @@ pub struct TaskPage {
 const TASKS_FIT: usize = 200_000;
 
 /// An action as a step.
-pub(super) fn of_action(run: &Run, action: &Action) -> Step {
+pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
+    let agent_instructions = host.instructions_for(run.program().graph(), &action.what);
     let mut definition = Map::new();
     let mut put = |name: &str, value: Json| {
         definition.insert(name.to_owned(), value);
@@ -146,8 +92,8 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
             put("environment", Json::Object(environment));
             put("output_format", json!(format_word(*output)));
             let whose = match by {
-                By::Agent => StepKind::AgentShellCommand,
-                By::Host | By::Server => StepKind::Shell,
+                By::Agent => AgentStepType::AgentShellCommand,
+                By::Host | By::Server => AgentStepType::Shell,
             };
             let mut text =
                 "Run `command` with a shell, in `working_directory`, with `environment` \
@@ -171,7 +117,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
                  as the result. If the tool does not exist or answers with an error, submit \
                  status \"failed\" with that error."
             );
-            (StepKind::McpCall, text)
+            (AgentStepType::McpCall, text)
         }
         Deed::Prompt {
             message,
@@ -189,7 +135,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
                 None => "Do what `definition.instructions` says yourself.".to_owned(),
                 Some(agent) => {
                     put("agent", json!(format!("@{agent}")));
-                    if let Some(told) = agent_instructions(run, agent) {
+                    if let Some(told) = &agent_instructions {
                         put("agent_instructions", json!(told));
                     }
                     format!(
@@ -214,7 +160,7 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
                 text.push_str(" The answer before was not accepted: ");
                 text.push_str(complaint);
             }
-            (StepKind::Delegate, text)
+            (AgentStepType::Delegate, text)
         }
         Deed::DelegateItem {
             agent,
@@ -229,14 +175,15 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
             };
             put("instructions", json!(prompt.as_ref().unwrap_or(&standard)));
             put("agent", json!(format!("@{agent}")));
-            if let Some(told) = agent_instructions(run, agent) {
+            if let Some(told) = &agent_instructions {
                 put("agent_instructions", json!(told));
             }
             put("inputs", inputs.to_json());
-            let text = "Do what `definition.instructions` says for `definition.inputs`, whole. \
-                Submit what you found or made as the result."
+            let text = "Do what `definition.instructions` says for `definition.inputs`, whole, as \
+                `definition.agent_instructions` says if there are any. Submit what you found or \
+                made as the result."
                 .to_owned();
-            (StepKind::Delegate, text)
+            (AgentStepType::Delegate, text)
         }
         Deed::Judge { choices, result } => {
             let choices = choices.iter().enumerate().map(
@@ -247,9 +194,9 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
             let text = "Decide which description in `choices` holds for `result`. Submit \
                 {\"choice\": index}, or {\"choice\": null} if none does."
                 .to_owned();
-            (StepKind::Judge, text)
+            (AgentStepType::Judge, text)
         }
-        Deed::Call { .. } | Deed::Environment { .. } => (StepKind::Delegate, String::new()),
+        Deed::Call { .. } | Deed::Environment { .. } => (AgentStepType::Delegate, String::new()),
     };
     if let Some(seconds) = allowed(run, action) {
         put("timeout", json!(seconds));
@@ -282,13 +229,13 @@ pub(super) fn of_action(run: &Run, action: &Action) -> Step {
 
 fn finish(
     id: String,
-    kind: StepKind,
+    kind: AgentStepType,
     instructions: String,
     definition: Map<String, Json>,
     origin: Origin,
-) -> Step {
+) -> AgentStep {
     let replacements = origin.replacements.into_iter();
-    Step {
+    AgentStep {
         id,
         kind,
         instructions,
@@ -300,6 +247,22 @@ fn finish(
     }
 }
 
+/// What the answer to a prompt must satisfy.
+pub(in crate::host) fn validation(run: &Run, action: &Action) -> Option<Json> {
+    let flow_model::graph::Kind::Prompt(prompt) = &run.node(action)?.kind else {
+        return None;
+    };
+    let rules = serde_json::to_value(&prompt.validation).unwrap_or_default();
+    let told = rules.as_object().into_iter().flatten();
+    let told = told.filter(|(_, rule)| match rule {
+        Json::Null => false,
+        Json::Array(rules) => !rules.is_empty(),
+        _ => true,
+    });
+    let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
+    (!told.is_empty()).then_some(Json::Object(told))
+}
+
 fn prompt(
     run: &Run,
     action: &Action,
@@ -307,12 +270,12 @@ fn prompt(
     kind: PromptKind,
     options: &[Value],
     put: &mut impl FnMut(&str, Json),
-) -> (StepKind, String) {
+) -> (AgentStepType, String) {
     let (word, answer) = match kind {
         PromptKind::Info => {
             put("message", json!(message));
             let text = "Show `message` to the person as it is. Submit without a result.";
-            return (StepKind::UserMessage, text.to_owned());
+            return (AgentStepType::UserMessage, text.to_owned());
         }
         PromptKind::Confirm => (
             "confirm",
@@ -330,26 +293,15 @@ fn prompt(
     };
     put("prompt", json!(message));
     put("kind", json!(word));
-    if let Some(node) = run.node(action)
-        && let flow_model::graph::Kind::Prompt(prompt) = &node.kind
-        && prompt.validation != flow_model::graph::Validation::NONE
-    {
-        let validation = serde_json::to_value(&prompt.validation).unwrap_or_default();
-        let told = validation.as_object().into_iter().flatten();
-        let told = told.filter(|(_, rule)| match rule {
-            Json::Null => false,
-            Json::Array(rules) => !rules.is_empty(),
-            _ => true,
-        });
-        let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
-        put("validation", Json::Object(told));
+    if let Some(rules) = validation(run, action) {
+        put("validation", rules);
     }
     let text = format!(
         "Ask the person `prompt` and submit the answer as {answer}. Do not answer for them. An \
          answer that is not valid is refused with the reason: ask again then. If the person does \
          not want to answer, submit status \"declined\"."
     );
-    (StepKind::UserInput, text)
+    (AgentStepType::UserInput, text)
 }
 
 /// Seconds that an action may take.
@@ -361,12 +313,6 @@ fn allowed(run: &Run, action: &Action) -> Option<f64> {
         _ => frame.step.as_ref()?.since,
     };
     Some(deadline.saturating_sub(since) as f64 / 1000.0)
-}
-
-fn agent_instructions<'r>(run: &'r Run, agent: &str) -> Option<&'r str> {
-    let mut agents = run.program().graph().agents.iter();
-    let found = agents.find(|known| known.name == agent);
-    found.map(|known| known.instructions.as_ref())
 }
 
 fn task_description(run: &Run, task: &str) -> Option<String> {
@@ -402,7 +348,13 @@ fn state_update(run: &Run, action: &Action, writes: &[Write]) -> Option<Json> {
 }
 
 /// Tasks as a step: all of them, or one where they are done one after another.
-pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) -> Step {
+pub(super) fn of_tasks(
+    host: &Host,
+    run: &Run,
+    id: RunId,
+    tasks: &Tasks<'_>,
+    page: TaskPage,
+) -> AgentStep {
     let children = tasks.children;
     let mut definition = Map::new();
     let sequential = tasks.fan.sequential;
@@ -445,7 +397,7 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
     let who = match &tasks.fan.runner {
         Runner::Agent(agent) => {
             definition.insert("agent".to_owned(), json!(format!("@{agent}")));
-            if let Some(told) = agent_instructions(run, agent) {
+            if let Some(told) = host.instructions_of(run.program().graph(), agent) {
                 definition.insert("agent_instructions".to_owned(), json!(told));
             }
             format!("your agent `{agent}`, or a sub-agent in its place,")
@@ -455,6 +407,9 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
     let prompts = Prompts::of(tasks);
     definition.insert("sub_agent_prompt".to_owned(), json!(prompts.shared()));
     let given = match prompts {
+        Prompts::Standard(_) if definition.contains_key("agent_instructions") => {
+            "`agent_instructions`, `sub_agent_prompt`"
+        }
         Prompts::Standard(_) => "`sub_agent_prompt`",
         Prompts::Own { rules, .. } => {
             definition.insert("workflow_server_rules".to_owned(), json!(rules));
@@ -485,7 +440,7 @@ pub(super) fn of_tasks(run: &Run, id: RunId, tasks: &Tasks<'_>, page: TaskPage) 
     };
     finish(
         step,
-        StepKind::ParallelTasks,
+        AgentStepType::ParallelTasks,
         instructions,
         definition,
         run.origin_of_tasks(tasks),

@@ -12,11 +12,12 @@ use crate::terminal::clean::Cleaner;
 use crate::terminal::echo::Echo;
 use crate::terminal::error::Error;
 use crate::terminal::options::Options;
+use crate::terminal::private::PrivateDirectory;
 use crate::terminal::program::Program;
 use crate::terminal::pty::{Pty, Started};
 use crate::terminal::scanner::Scanner;
 use crate::terminal::screen::Screen;
-use crate::terminal::shells::{PrivateDirectory, history_variable};
+use crate::terminal::shells::history_variable;
 use crate::terminal::stream::Stream;
 use crate::terminal::{lock, now, process};
 

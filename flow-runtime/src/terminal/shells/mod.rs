@@ -2,17 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::private::PrivateDirectory;
 use super::program::Shell;
-
-/// A directory of a session's own: the startup file of its shell and the shell's environment, which
-/// may hold secrets. Nobody else can read it, and it goes with the session.
-#[derive(Debug)]
-pub(super) struct PrivateDirectory {
-    path: PathBuf,
-}
 
 /// How to start a shell.
 #[derive(Debug, Default)]
@@ -22,12 +16,6 @@ pub(super) struct Start {
 }
 
 impl PrivateDirectory {
-    pub(super) fn create(name: &str) -> io::Result<PrivateDirectory> {
-        let path = std::env::temp_dir().join(format!("flow-terminal-{name}"));
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(PrivateDirectory { path })
-    }
-
     /// Where the shell writes its environment.
     pub(super) fn environment(&self) -> PathBuf {
         self.path.join("environment")
@@ -100,12 +88,6 @@ impl PrivateDirectory {
             }
         }
         Ok(start)
-    }
-}
-
-impl Drop for PrivateDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

@@ -1,0 +1,144 @@
+//! `success` and `error`: how the last state ended, whatever it did.
+
+use flow_runtime::host::StartOptions;
+
+use crate::world::World;
+
+/// A state that fails, after one that failed with other words; its handler says what it knows.
+fn failing(action: &str) -> String {
+    format!(
+        r#"
+initial_state: before
+states:
+  before:
+    action: {{type: shell, command: "echo other words >&2; false"}}
+    transitions: [{{condition: failure, next_state: well}}]
+  well:
+    action: {{tool: open_terminal}}
+    transitions: [{{condition: {{field_equals: {{success: true, error: null}}}}, next_state: bad}}]
+  bad:
+    {action}
+    transitions:
+      - {{condition: {{field_equals: {{success: false}}, expression: "not success and error"}}, next_state: told}}
+  told:
+    action: {{type: shell, command: "printf '%s|%s|%s|%s' {{success}} {{bad_success}} {{error}} {{bad_error}}", output_format: text}}
+    transitions: [{{condition: success, next_state: end}}]
+  end:
+    action: {{type: shell, command: "printf '[%s][%s]' {{told_success}} {{error}}"}}
+"#
+    )
+}
+
+async fn told(action: &str) -> String {
+    let world = World::new(&[(
+        "kid",
+        "inputs: {n: {type: integer, required: true}}\nsteps: [{type: return, value: 1}]\n",
+    )]);
+    let report = world.run(&failing(action), StartOptions::default()).await;
+    let log = world.log(report.run);
+    assert_eq!(report.final_state.as_deref(), Some("end"), "{log:#?}");
+    let variables = report.variables.to_json();
+    assert_eq!(variables["end_stdout"], "[true][]", "{variables:#}");
+    assert_eq!(variables["before_success"], false);
+    let told = log.iter().find(|it| it["state"] == "told").unwrap();
+    let text = told["result"]["stdout"].as_str().unwrap().to_owned();
+    let parts: Vec<&str> = text.split('|').collect();
+    assert_eq!(parts[..2], ["false", "false"], "{text}");
+    assert_eq!(parts[2], parts[3], "{text}");
+    assert!(!parts[2].contains("other words"), "{text}");
+    parts[2].to_owned()
+}
+
+#[tokio::test]
+async fn a_failure_handler_knows_that_and_why_its_state_failed_whatever_that_did() {
+    let cases = [
+        (
+            "action: {tool: run_workflow, params: {workflow_name: nobody}}",
+            "nobody",
+        ),
+        (
+            "action: {tool: run_workflow, params: {workflow_name: kid, inputs: {n: many}}}",
+            "an integer",
+        ),
+        (
+            "action: {tool: run_command, params: {command: \"echo so; false\"}}",
+            "exit code 1",
+        ),
+        (
+            "action: {type: shell, command: \"echo thus >&2; exit 3\"}",
+            "exit code 3: thus",
+        ),
+        (
+            "action: {tool: run_command, params: {command: \"echo {match_text}\"}}",
+            "match_text",
+        ),
+        (
+            "action: {tool: run_command, params: {command: \"sleep 30\"}}\n    timeout: 0.3",
+            "0.3 s",
+        ),
+        (
+            "action: {type: shell, command: \"sleep 30\"}\n    timeout: 0.3",
+            "0.3 s",
+        ),
+        (
+            "action: {tool: await_output, params: {pattern: never, timeout: 20}}\n    timeout: 0.3",
+            "0.3 s",
+        ),
+        (
+            "action: {tool: await_output, params: {pattern: never, timeout: \"{{ 'soon' }}\"}}",
+            "timeout",
+        ),
+    ];
+    for (action, expected) in cases {
+        let why = told(action).await;
+        assert!(why.contains(expected), "{action}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn an_await_that_found_nothing_has_succeeded_and_says_what_it_missed() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: await_output, params: {pattern: never, timeout: 0.2}}
+    on_timeout: told
+  told:
+    action: {type: shell, command: "printf '%s|%s' {success} {error}"}
+"#;
+    let report = world.completed(text, StartOptions::default()).await;
+    let variables = report.variables.to_json();
+    let said = variables["told_stdout"].as_str().unwrap();
+    assert!(
+        said.starts_with("true|`look`: the pattern `never` was not found"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_state_gave_the_time_before_is_gone_when_it_fails() {
+    let world = World::new(&[]);
+    let text = r#"
+state: {turn: 0}
+initial_state: try
+states:
+  try:
+    action: {type: shell, command: "echo {{ 6 // (1 - state.turn) }}"}
+    transitions: [{condition: success, next_state: again}, {condition: failure, next_state: end}]
+  again:
+    action: {type: set_state, updates: {turn: "{{ state.turn + 1 }}"}}
+    transitions: [{condition: always, next_state: try}]
+  end:
+    action: {type: shell, command: "echo {try_stdout}"}
+"#;
+    let report = world.run(text, StartOptions::default()).await;
+    let variables = report.variables.to_json();
+    assert_eq!(variables["try_success"], false);
+    assert_eq!(variables.get("try_stdout"), None);
+    let error = report.error.unwrap().message;
+    assert!(error.contains("try_stdout"), "{error}");
+}
