@@ -293,6 +293,10 @@ codes! {
     /// value would be a text, which is always true and never a list.
     TextAround = "F044", Expression, "text around an expression",
         "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n }} > 3\"\n    command: make\n" => "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n > 3 }}\"\n    command: make\n";
+    /// A value is quoted for the place it stands in. In a comment nothing is quoted, and what is not
+    /// harmless would end it; between `$'` and `'` the shells read backslashes in ways of their own.
+    MisplacedValue = "F045", Expression, "a value where none can be quoted",
+        "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 
     /// An expression reads an input that `inputs:` does not declare.
     UnknownInput = "F050", Data, "an input that is not declared",
