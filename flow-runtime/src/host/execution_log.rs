@@ -150,6 +150,7 @@ impl Reader {
                 let place = Place {
                     frame: *frame,
                     node: action.node.clone(),
+                    within: action.within.clone(),
                 };
                 let visit = self.log.open.get(&key(&place))?.clone();
                 let outcome = match &settled.error {
@@ -546,6 +547,7 @@ fn told(deed: Deed) -> (String, Json) {
             save_on_success,
             depth: _,
             response: _,
+            goes_on: _,
         } => {
             let mut params = json!({
                 "workflow_name": workflow,

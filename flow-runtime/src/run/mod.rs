@@ -8,6 +8,7 @@ mod action;
 mod arrival;
 mod clock;
 mod computed;
+mod container;
 mod contract;
 mod data;
 pub mod effect;
@@ -22,6 +23,7 @@ mod meaning;
 mod name;
 mod observe;
 mod origin;
+mod park;
 mod past;
 mod pattern;
 mod program;
@@ -44,7 +46,7 @@ pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
-pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status};
+pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status, read_answer};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;
@@ -196,7 +198,7 @@ impl Run {
                         },
                     ));
                 }
-                Some((Waits::Pause { timer, .. }, _)) => {
+                Some((Waits::Pause { timer, .. } | Waits::Again { timer }, _)) => {
                     pending.push((
                         *timer,
                         Effect::Sleep {
@@ -211,6 +213,8 @@ impl Run {
                 }
                 Some((Waits::Turn(_), _)) | None => {}
             }
+            let timers = frame.containers.iter().filter_map(|it| it.timer);
+            pending.extend(timers.map(|(timer, until)| (timer, Effect::Sleep { timer, until })));
         }
         if let Some((timer, until)) = data.limit {
             pending.push((timer, Effect::Sleep { timer, until }));

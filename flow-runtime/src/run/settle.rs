@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Template,
-    Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, OutputFormat, Shell,
+    Target, Template, Write,
 };
 
+use super::action::{SHELL_RESULT_BYTES, cut_result};
 use super::effect::{Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
@@ -15,6 +16,9 @@ use super::machine::{Extras, Machine, Next, plain};
 use super::pattern::{Sought, constant};
 use super::state::Change;
 use crate::value::Value;
+
+/// Bytes of a stream that a result holds at least, however little room the state has.
+const LEAST_CUT: usize = 1 << 12;
 
 impl<'r> Machine<'r> {
     /// A step did what was asked: writes, then edges.
@@ -28,7 +32,7 @@ impl<'r> Machine<'r> {
             return Ok(Next::Over);
         };
         let sets = matches!(node.kind, Kind::SetState);
-        let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
+        let (written, result) = self.write_result(id, node, result, sets)?;
         let result = if sets { written } else { result };
         // What a `return` gives is what its frame gives.
         if let Kind::Return { .. } = node.kind {
@@ -45,6 +49,36 @@ impl<'r> Machine<'r> {
                 error: None,
             },
         ))
+    }
+
+    /// Writes what a step writes. The whole result of a command says what is missing of it, so as
+    /// much as the state has room for is written; gives it as it was written.
+    fn write_result(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        result: Value,
+        sets: bool,
+    ) -> Result<(Value, Value), Failure> {
+        let writes = &node.writes;
+        let failure = match self.write(id, node, writes, Some(&result), None, sets) {
+            Ok(written) => return Ok((written, result)),
+            Err(failure) => failure,
+        };
+        let whole = |shell: &Shell| shell.output == OutputFormat::Result;
+        let is_whole = matches!(&node.kind, Kind::Shell(shell) if whole(shell));
+        let captures = writes.iter().any(|write| write.value.is_none());
+        if failure.kind == FailureKind::Limit && is_whole && captures {
+            let mut most = SHELL_RESULT_BYTES;
+            while most > LEAST_CUT {
+                most /= 2;
+                let cut = cut_result(&result, most);
+                if let Ok(written) = self.write(id, node, writes, Some(&cut), None, sets) {
+                    return Ok((written, cut));
+                }
+            }
+        }
+        Err(failure)
     }
 
     /// Writes a batch; gives the written values by field.
@@ -131,9 +165,6 @@ impl<'r> Machine<'r> {
             return Next::Over;
         };
         let failure = failure.at(&node.id);
-        if failure.kind == FailureKind::Limit && matches!(node.kind, Kind::While { .. }) {
-            return self.fail_frame(id, failure);
-        }
         if let Some(fallback) = &node.fallback_value {
             let error = failure.to_value();
             let extras = Extras {
@@ -145,22 +176,14 @@ impl<'r> Machine<'r> {
                 .and_then(|value| self.settle_success(id, index, value));
             return match settled {
                 Ok(next) => next,
-                Err(failure) => self.fail_frame(id, failure),
+                Err(failure) => self.unhandled(id, index, failure),
             };
         }
-        if !node.error_writes.is_empty() {
-            let error = failure.to_value();
-            let written = self.write(
-                id,
-                node,
-                &node.error_writes,
-                Some(&result),
-                Some(&error),
-                false,
-            );
-            if let Err(failure) = written {
-                return self.fail_frame(id, failure);
-            }
+        if let Err(failure) = self.write_exit(id, node, &result) {
+            return self.unhandled(id, index, failure);
+        }
+        if let Err(failure) = self.write_error(id, node, &failure, &result) {
+            return self.unhandled(id, index, failure);
         }
         self.settle(
             id,
@@ -175,6 +198,42 @@ impl<'r> Machine<'r> {
                 error: Some(failure),
             },
         )
+    }
+
+    /// Writes the whole result of a command that failed to where its result goes: how it ended is
+    /// data too.
+    fn write_exit(&mut self, id: FrameId, node: &Node, result: &Value) -> Result<(), Failure> {
+        let Kind::Shell(shell) = &node.kind else {
+            return Ok(());
+        };
+        if shell.output != OutputFormat::Result || result.get("exit_code").is_none() {
+            return Ok(());
+        }
+        let captures = node.writes.iter().filter(|write| write.value.is_none());
+        let captures: Vec<Write> = captures.cloned().collect();
+        let node = Node {
+            writes: captures.into(),
+            ..node.clone()
+        };
+        self.write_result(id, &node, result.clone(), false)
+            .map(drop)
+    }
+
+    /// Writes what a failed step is to write.
+    pub(super) fn write_error(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        failure: &Failure,
+        result: &Value,
+    ) -> Result<(), Failure> {
+        if node.error_writes.is_empty() {
+            return Ok(());
+        }
+        let error = failure.to_value();
+        let writes = &node.error_writes;
+        self.write(id, node, writes, Some(result), Some(&error), false)
+            .map(drop)
     }
 
     /// Chooses the edge of a settled step.
@@ -229,11 +288,16 @@ impl<'r> Machine<'r> {
             }
             at += 1;
         }
+        let failed = settled.error.is_some();
         let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
         }
-        self.fail_frame(id, failure)
+        if failed {
+            self.unhandled(id, index, failure)
+        } else {
+            self.fail_frame(id, failure)
+        }
     }
 
     /// A transition cannot be decided. That is not a failure of what the step did.

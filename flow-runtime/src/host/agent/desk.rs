@@ -655,7 +655,7 @@ impl Desk {
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
             },
-            Named::Action(_) => return Err(self.not_pending(&name)),
+            Named::Action(_) | Named::Later => return Err(self.not_pending(&name)),
         };
         let task = self.task_of(run.part(&action));
         let happening = happening(&action, submission)?;
