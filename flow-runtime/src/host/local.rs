@@ -626,6 +626,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
     match what {
         Happening::Started(_) => "started",
         Happening::Completed { .. } => "completed",
+        Happening::Done { .. } => "done",
         Happening::Failed { .. } => "failed",
         Happening::TimedOut { .. } => "timed_out",
         Happening::Declined { .. } => "declined",

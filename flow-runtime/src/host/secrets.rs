@@ -404,6 +404,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
             reason: text(reason),
         },
         other @ (Happening::Woke { .. }
+        | Happening::Done { .. }
         | Happening::Continued
         | Happening::Rested
         | Happening::Late { .. }

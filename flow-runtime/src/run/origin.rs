@@ -250,6 +250,11 @@ pub(super) fn reads_item(template: &Template) -> bool {
 
 /// Whether a template reads one of these names.
 fn reads(template: &Template, names: &[&str]) -> bool {
+    roots(template).iter().any(|root| names.contains(&&**root))
+}
+
+/// The first names of everything that a template reads.
+pub(super) fn roots(template: &Template) -> Vec<String> {
     let analysis = match template {
         Template::Expression(expression) => {
             flow_model::expression::expression(&expression.source, expression.dialect)
@@ -257,12 +262,12 @@ fn reads(template: &Template, names: &[&str]) -> bool {
         Template::Text(text) | Template::Command(text) | Template::Pattern(text) => {
             flow_model::expression::template(&text.source, text.dialect)
         }
-        Template::Literal(_) => return false,
-        Template::List(items) => return items.iter().any(|item| reads(item, names)),
-        Template::Map(entries) => return entries.iter().any(|(_, value)| reads(value, names)),
+        Template::Literal(_) => return Vec::new(),
+        Template::List(items) => return items.iter().flat_map(roots).collect(),
+        Template::Map(entries) => return entries.iter().flat_map(|(_, it)| roots(it)).collect(),
     };
-    let mut roots = analysis.reads.iter().filter_map(|read| read.path.first());
-    roots.any(|root| names.contains(&root.as_ref()))
+    let reads = analysis.reads.iter();
+    reads.filter_map(|read| read.path.first().map(ToString::to_string)).collect()
 }
 
 /// The templates that a step is made from, the telling one first.

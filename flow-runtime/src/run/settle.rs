@@ -8,10 +8,11 @@ use flow_model::graph::{
     Write,
 };
 
-use super::effect::{Deed, Effect, Ending};
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::origin::roots;
 use super::pattern::{Sought, constant};
 use super::state::Change;
 use crate::value::Value;
@@ -45,6 +46,39 @@ impl<'r> Machine<'r> {
                 error: None,
             },
         ))
+    }
+
+    /// A step was done by somebody who gave no result and has written what there was to write. Only
+    /// what does not come from the result is written here.
+    pub(super) fn settle_done(&mut self, id: FrameId, index: u16, action: &Action) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let writes = node.writes.iter().filter(|write| {
+            let mut segments = write.path.segments.iter();
+            write.value.as_ref().is_some_and(needs_no_result) && segments.all(needs_no_result)
+        });
+        let writes: Vec<Write> = writes.cloned().collect();
+        if let Err(failure) = self.write(id, node, &writes, None, None, false) {
+            return self.failed(id, index, failure, Value::Null);
+        }
+        let result = match action.what {
+            Deed::Shell { .. } => Value::map([
+                ("stdout", Value::text("")),
+                ("stderr", Value::text("")),
+                ("exit_code", Value::Int(0)),
+            ]),
+            _ => Value::Null,
+        };
+        self.settle(
+            id,
+            index,
+            Settled {
+                outcome: Outcome::Success,
+                result,
+                error: None,
+            },
+        )
     }
 
     /// Writes a batch; gives the written values by field.
@@ -528,6 +562,14 @@ impl Settled {
 
 /// Fields that every state has when it ends.
 const STANDING: [&str; 2] = ["success", "error"];
+
+/// Whether a template says the same with and without a result: bare names may be its fields.
+fn needs_no_result(template: &Template) -> bool {
+    let known = [
+        "inputs", "state", "raw", "computed", "this", "item", "loop", "env", "run",
+    ];
+    roots(template).iter().all(|root| known.contains(&&**root))
+}
 
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {

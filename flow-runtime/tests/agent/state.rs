@@ -5,7 +5,7 @@ use flow_runtime::run::Update;
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::support::Server;
+use super::support::{Server, output, step_id};
 
 pub(crate) fn update(path: &str, operation: Operation, value: &Json) -> Update {
     Update {
@@ -37,6 +37,41 @@ async fn a_field_nests_in_a_hundred_levels_and_no_more() {
         let told = refused.unwrap_err().to_string();
         assert!(told.contains("nest deeper than 100 levels"), "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_step_that_is_done_without_a_result_leaves_what_its_agent_has_written() {
+    let server = Server::new();
+    let definition = "
+tools: {lint: {}}
+state: {lint: null, lines: null, text: null, data: null, said: null, rounds: 0}
+outputs:
+  all: {type: array, value: '{{ [state.lint, state.lines, state.text, state.data, state.said, state.rounds] }}'}
+steps:
+  - {id: a, type: mcp_call, tool: lint, output_to: lint}
+  - {id: b, type: shell, command: ls, output_format: lines, output_to: lines}
+  - {id: c, type: shell, command: ls, output_format: text, state_update: {path: raw.text}}
+  - {id: d, type: shell, command: ls, output_format: json, state_update: {path: raw.data, value: '{{ result.x }}'}}
+  - {id: e, type: delegate, instructions: go, output_to: said}
+  - {id: f, type: mcp_call, tool: lint, state_update: {path: raw.rounds, operation: increment, value: 1}}
+";
+    let run = server.start(definition, json!({})).await;
+    let mut turn = server.next(run, None).await;
+    for (step, field) in [
+        ("a", "lint"),
+        ("b", "lines"),
+        ("c", "text"),
+        ("d", "data"),
+        ("e", "said"),
+    ] {
+        assert_eq!(step_id(&turn), step);
+        let own = update(&format!("raw.{field}"), Operation::Set, &json!([step]));
+        server.agents.update(run, vec![own]).await.unwrap();
+        turn = server.done(run, step).await;
+    }
+    turn = server.done(run, &step_id(&turn)).await;
+    let all = json!([["a"], ["b"], ["c"], ["d"], ["e"], 1]);
+    assert_eq!(output(&turn), json!({ "all": all }));
 }
 
 #[tokio::test]

@@ -817,6 +817,7 @@ fn happening(action: &Action, submission: Submission) -> Result<Happening, Unfit
     Ok(match submission.outcome {
         Outcome::Success => match meant(&action.what, submission.result)? {
             Meant::Result(result) => Happening::Completed { action: id, result },
+            Meant::Done => Happening::Done { action: id },
             Meant::Failed(reason, result) => Happening::Failed {
                 action: id,
                 error: Failure::new(FailureKind::Action, reason),
