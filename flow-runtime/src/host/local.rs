@@ -87,6 +87,8 @@ pub struct Report {
     pub output: Value,
     /// The flattened state.
     pub state: Value,
+    /// The derived part of it.
+    pub computed: Value,
     /// Variables of a states workflow.
     pub variables: Value,
     /// Why it failed.

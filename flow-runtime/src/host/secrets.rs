@@ -509,6 +509,7 @@ impl Report {
         Report {
             output: secret::mask_value(&self.output),
             state: secret::mask_value(&self.state),
+            computed: secret::mask_value(&self.computed),
             variables: secret::mask_value(&self.variables),
             error: self.error.as_ref().map(masked_failure),
             pending: self

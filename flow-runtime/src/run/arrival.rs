@@ -1,8 +1,9 @@
 //! What an event means to the step that waits for it.
 
-use flow_model::graph::{Kind, PromptKind};
+use flow_model::graph::{Kind, PromptKind, Text};
 
 use super::action::shell_result;
+use super::computed::Changed;
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Effect, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
@@ -302,9 +303,15 @@ impl Machine<'_> {
             && call.shares_computed
             && let Some(Value::Map(computed)) = raw.get("computed")
         {
+            let mut changed: Vec<Text> = Vec::new();
             for (name, value) in &computed.0 {
-                self.data.included.insert(name.clone(), value.clone());
+                let before = self.data.included.insert(name.clone(), value.clone());
+                if before.as_ref() != Some(value) {
+                    changed.push(name.to_string().into());
+                }
             }
+            self.recompute(Changed::Included(&changed));
+            self.data.evaluations += 1;
         }
         match self.settle_success(id, index, value) {
             Ok(next) => next,

@@ -8,6 +8,7 @@ use flow_model::graph::{
     Write,
 };
 
+use super::computed::Changed;
 use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
@@ -145,7 +146,7 @@ impl<'r> Machine<'r> {
             Some(store) => store.apply(changes, max).map(drop),
             None => {
                 let written = self.data.store.apply(changes, max)?;
-                self.recompute(Some(&written));
+                self.recompute(Changed::Written(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }

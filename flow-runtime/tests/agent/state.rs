@@ -165,3 +165,46 @@ steps:
     );
     assert_eq!(error.step.as_deref(), Some("note"));
 }
+
+/// Includes `scores`, which sets what it computes from.
+const CHILD: &str = "
+state: {round: 7, points: [3, 4]}
+computed:
+  score: {from: points, transform: 'input.length * 10'}
+  best: {from: points, transform: 'Math.max(...input)'}
+steps: [{type: return, value: null}]
+";
+
+#[tokio::test]
+async fn an_included_workflow_adds_its_computed_fields_and_nothing_else() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    let definition = "
+state: {round: 1}
+computed: {best: {from: round, transform: input}}
+outputs:
+  all: {type: array, value: '{{ [state.round, state.score, computed.score, state.best, state.points is defined] }}'}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": [1, 20, 20, 1, false]}));
+}
+
+#[tokio::test]
+async fn what_is_made_from_an_included_field_is_made_when_that_is_there() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    let definition = "
+computed:
+  twice: {from: score, transform: input * 2}
+  told: {from: computed.best, transform: '`best ${input} of ${score}`'}
+  thrice: {from: twice, transform: input + score}
+outputs:
+  all: {type: array, value: '{{ [state.twice, state.told, state.thrice] }}'}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": [40, "best 4 of 20", 60]}));
+}
