@@ -259,7 +259,10 @@ impl<'a> View<'a> {
         }
         // State comes before bare inputs; a hidden or failed field is not replaced by one.
         match self.field(None, name) {
-            Field::Unset => self.inputs().get(name).cloned(),
+            Field::Unset => match (self.inputs().get(name), name) {
+                (None, "workflow_id") => Some(Value::text(&self.data.start.run)),
+                (input, _) => input.cloned(),
+            },
             Field::Value(value) => Some(value),
             Field::Failed(_) | Field::Hidden => None,
         }

@@ -256,3 +256,16 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
     assert_eq!(seen[0], "do");
     assert_eq!(output(&turn), json!({"done": ["a", "b", "c"], "left": 0}));
 }
+
+#[tokio::test]
+async fn the_id_of_a_run_is_a_name_in_both_dialects() {
+    let server = Server::new();
+    for dialect in ["jinja", "js"] {
+        let definition = format!(
+            "expressions: {dialect}\nsteps: [{{id: say, type: prompt, kind: info, message: 'resume {{{{ workflow_id }}}}'}}]\n"
+        );
+        let run = server.start(&definition, json!({})).await;
+        let turn = server.next(run, None).await;
+        assert_eq!(self::definition(&turn, "message"), &json!(format!("resume {run}")));
+    }
+}
