@@ -305,6 +305,7 @@ impl Run {
             return Err(Refusal::NotStarted);
         };
         data.applied += 1;
+        let since = data.next_action;
         let program = Arc::clone(&self.program);
         let mut machine = Machine {
             graph: &program.graph,
@@ -326,6 +327,8 @@ impl Run {
         machine.event(&event.what);
         machine.pump();
         machine.count_time();
-        Ok(machine.effects)
+        let effects = machine.effects;
+        self.keep_origins(since);
+        Ok(effects)
     }
 }

@@ -212,7 +212,13 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
         ));
     }
     let node = run.node(action);
-    if let Some(update) = node.and_then(|node| state_update(run, action, &node.writes)) {
+    // A judgement is written nowhere, and an item only with all the others.
+    let is_whole = !matches!(
+        action.what,
+        Deed::Judge { .. } | Deed::DelegateItem { .. }
+    );
+    let writes = node.filter(|_| is_whole).map(|node| &node.writes);
+    if let Some(update) = writes.and_then(|writes| state_update(run, action, writes)) {
         put("state_update", update);
     }
     if let Some(description) = node.and_then(|node| node.description.as_deref()) {
