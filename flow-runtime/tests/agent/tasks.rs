@@ -671,3 +671,46 @@ steps:
     server.submit(run, "last", json!(0)).await;
     told("after the run").await;
 }
+
+#[tokio::test]
+async fn whoever_goes_on_with_open_tasks_gets_the_prompt_and_the_rules_for_their_sub_agents() {
+    let mut server = Server::new();
+    let own = TASKS.replace("output_to: all}", "output_to: all, prompt: 'Double {{ item }}.'}");
+    let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
+    let step = server.next(run, None).await.step.unwrap();
+    server.next(run, Some("each.1")).await;
+    server.submit(run, "each.1/twice", json!({"n": 4})).await;
+    server.next(run, Some("each.2")).await;
+    server.restart();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::WaitingForTasks);
+    let open = turn.open_step.unwrap();
+    let rules = "workflow_server_rules";
+    assert_eq!(open.definition[rules], step.definition[rules]);
+    let id = run.to_string();
+    assert_eq!(
+        open.definition["tasks"],
+        json!([
+            {"task_id": "each.2", "workflow_id": id, "context": {"n": 3}, "sub_agent_prompt": "Double 3."},
+            {"task_id": "each.0", "workflow_id": id, "context": {"n": 1}, "sub_agent_prompt": "Double 1."},
+        ])
+    );
+    assert!(open.instructions.contains("2 of 3 tasks are not over"));
+}
+
+#[tokio::test]
+async fn a_sub_agent_beyond_what_may_wait_at_once_is_told_to_wait() {
+    let server = Server::new();
+    let many = TASKS.replace("max_parallel: 2", "max_parallel: 100");
+    let items: Vec<usize> = (0..52).collect();
+    let run = server.start(&many, json!({"items": items})).await;
+    for item in 0..50 {
+        let turn = server.next(run, Some(&format!("each.{item}"))).await;
+        assert!(turn.step.is_some());
+    }
+    let turn = server.next(run, Some("each.50")).await;
+    assert_eq!((turn.status, turn.step), (TurnStatus::Waiting, None));
+    server.submit(run, "each.0/twice", json!({"n": 0})).await;
+    let turn = server.next(run, Some("each.50")).await;
+    assert_eq!(step_id(&turn), "each.50/twice");
+}
