@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Checker;
-use super::scope::static_field;
+use super::scope::{spaces, static_field};
 use super::values::{ArgumentFault, arguments, is_literal};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::document::{Act, Field, Step, all_steps};
+use crate::document::{Act, Document, Field, Step, all_steps};
 use crate::expression::Dialect;
 use crate::graph::{Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
@@ -266,8 +266,10 @@ impl<'d> Checker<'d> {
                 parameters,
             } => self.tool(step, tool, *open, parameters, dialect),
             Act::Call {
-                workflow, inputs, ..
-            } => self.call(workflow, inputs, dialect),
+                workflow,
+                inputs,
+                shares_computed,
+            } => self.call(workflow, inputs, dialect, *shares_computed),
             Act::While { .. }
             | Act::Condition { .. }
             | Act::Loop { .. }
@@ -599,8 +601,34 @@ impl<'d> Checker<'d> {
         workflow: &'d Tree,
         inputs: &'d [(Spanned<String>, &'d Tree)],
         dialect: Dialect,
+        shares_computed: bool,
     ) {
         self.called(workflow, inputs, dialect, true);
+        if shares_computed
+            && let Some(name) = workflow.as_str().filter(|_| is_literal(workflow, dialect))
+            && let Lookup::Found(source) = self.loader.workflow(name)
+            && let Ok(tree) = source::parse(&source, FileId(0))
+        {
+            let called = read::document(&tree, Dialect::Jinja, source.stem());
+            self.included(name, &called, workflow.span);
+        }
+    }
+
+    /// Computed fields of an included workflow that have the name of a field here.
+    fn included(&mut self, called: &str, included: &Document<'_>, at: Span) {
+        let spaces = spaces(self.document);
+        for field in &included.computed {
+            let name = field.name.value.as_str();
+            if spaces[0].fields.contains_key(name) {
+                self.report(
+                    Diagnostic::new(Code::ShadowedTier, at)
+                        .message(format!(
+                            "`{called}` computes `{name}`, and there is a field of that name here: reading it finds the one here"
+                        ))
+                        .help("give one of them another name"),
+                );
+            }
+        }
     }
 
     /// A workflow called by a name that is known now.

@@ -355,6 +355,9 @@ fn dependency(text: &str) -> Option<Dependency> {
     })
 }
 
+/// Names that every transform has and that are no fields.
+const GLOBALS: &[&str] = &["input", "inputs", "output"];
+
 /// The state paths among what an expression reads.
 fn dependencies(reads: &[Read], space: &super::scope::Space<'_>) -> Vec<Dependency> {
     let mut out: Vec<Dependency> = Vec::new();
@@ -365,6 +368,8 @@ fn dependencies(reads: &[Read], space: &super::scope::Space<'_>) -> Vec<Dependen
             Some((&"computed", rest)) => (Some(Tier::Computed), rest),
             Some((&("state" | "this"), rest)) => (None, rest),
             Some((name, _)) if space.fields.contains_key(*name) => (None, path.as_slice()),
+            // Any name may be a field: one of an included workflow, or one named at run time.
+            Some((name, _)) if space.open && !GLOBALS.contains(name) => (None, path.as_slice()),
             _ => continue,
         };
         if rest.is_empty() {

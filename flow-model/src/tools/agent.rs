@@ -186,6 +186,9 @@ pub struct NextStepResponse {
     pub open_tasks: Vec<OpenTask>,
     /// How many tasks are not over.
     pub open_task_count: u64,
+    /// With `waiting_for_tasks`: the step that they belong to, with the prompt and the rules for
+    /// their sub-agents, for whoever has to start those once more; null otherwise.
+    pub open_step: Option<AgentStep>,
     /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
     pub wake_at: Option<String>,
     /// What the run or task gave; null while it is not over.
@@ -479,6 +482,9 @@ pub struct ResumeWorkflowResponse {
     pub open_tasks: Vec<OpenTask>,
     /// How many tasks are not over.
     pub open_task_count: u64,
+    /// With `waiting_for_tasks`: the step that they belong to, with the prompt and the rules for
+    /// their sub-agents, for whoever has to start those once more; null otherwise.
+    pub open_step: Option<AgentStep>,
     /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
     pub wake_at: Option<String>,
     /// What the run gave; null while it is not over.

@@ -456,7 +456,7 @@ impl Host {
         } else {
             Value::map([
                 ("outputs", report.output),
-                ("computed", report.state),
+                ("computed", report.computed),
                 ("session_id", session),
             ])
         };

@@ -260,6 +260,7 @@ impl Log {
     fn event(&mut self, event: &Event) {
         let (action, result, error) = match &event.what {
             Happening::Completed { action, result } => (action, result, None),
+            Happening::Done { action } => (action, &Value::Null, None),
             Happening::Failed {
                 action,
                 error,

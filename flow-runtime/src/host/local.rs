@@ -87,6 +87,8 @@ pub struct Report {
     pub output: Value,
     /// The flattened state.
     pub state: Value,
+    /// The derived part of it.
+    pub computed: Value,
     /// Variables of a states workflow.
     pub variables: Value,
     /// Why it failed.
@@ -626,6 +628,7 @@ pub(super) fn kind(what: &Happening) -> &'static str {
     match what {
         Happening::Started(_) => "started",
         Happening::Completed { .. } => "completed",
+        Happening::Done { .. } => "done",
         Happening::Failed { .. } => "failed",
         Happening::TimedOut { .. } => "timed_out",
         Happening::Declined { .. } => "declined",

@@ -404,6 +404,7 @@ fn each_text(happening: Happening, with: &dyn Fn(&str) -> Option<String>) -> Hap
             reason: text(reason),
         },
         other @ (Happening::Woke { .. }
+        | Happening::Done { .. }
         | Happening::Continued
         | Happening::Rested
         | Happening::Late { .. }
@@ -508,6 +509,7 @@ impl Report {
         Report {
             output: secret::mask_value(&self.output),
             state: secret::mask_value(&self.state),
+            computed: secret::mask_value(&self.computed),
             variables: secret::mask_value(&self.variables),
             error: self.error.as_ref().map(masked_failure),
             pending: self

@@ -1,8 +1,9 @@
 //! What an event means to the step that waits for it.
 
-use flow_model::graph::{Kind, PromptKind};
+use flow_model::graph::{Kind, PromptKind, Text};
 
 use super::action::shell_result;
+use super::computed::Changed;
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
@@ -17,7 +18,8 @@ impl Machine<'_> {
     pub(super) fn event(&mut self, what: &Happening) {
         match what {
             Happening::Started(_) => self.open(),
-            Happening::Completed { action, result } => self.completed(*action, result),
+            Happening::Completed { action, result } => self.completed(*action, Some(result)),
+            Happening::Done { action } => self.completed(*action, None),
             Happening::Failed {
                 action,
                 error,
@@ -89,7 +91,8 @@ impl Machine<'_> {
         Some((frame_id, step))
     }
 
-    fn completed(&mut self, action: ActionId, result: &Value) {
+    /// An action has ended; without a result it was just done.
+    fn completed(&mut self, action: ActionId, result: Option<&Value>) {
         // Tasks complete by themselves, when the last of them does.
         if self.is_tasks(action) {
             return;
@@ -101,22 +104,25 @@ impl Machine<'_> {
         let next = match step.waits {
             Waits::Action(asked) => {
                 self.release();
-                self.action_ended(id, node, *asked, Ok(result.clone()))
+                match result {
+                    Some(result) => self.action_ended(id, node, *asked, Ok(result.clone())),
+                    None => self.settle_done(id, node, &asked),
+                }
             }
             Waits::Judgement { edges, settled, .. } => {
                 self.release();
-                self.judged(id, node, &edges, *settled, result)
+                self.judged(id, node, &edges, *settled, result.unwrap_or(&Value::Null))
             }
             Waits::Children(children) => {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
-                self.item_ended(id, action, Ok(result.clone()));
+                self.item_ended(id, action, Ok(result.cloned().unwrap_or_default()));
                 return;
             }
             Waits::Environment { action, value } => {
                 self.release();
                 if let Deed::Environment { side, .. } = action.what {
-                    self.environment_found(side, value, result);
+                    self.environment_found(side, value, result.unwrap_or(&Value::Null));
                 }
                 return;
             }
@@ -307,9 +313,15 @@ impl Machine<'_> {
             && call.shares_computed
             && let Some(Value::Map(computed)) = raw.get("computed")
         {
+            let mut changed: Vec<Text> = Vec::new();
             for (name, value) in &computed.0 {
-                self.data.included.insert(name.clone(), value.clone());
+                let before = self.data.included.insert(name.clone(), value.clone());
+                if before.as_ref() != Some(value) {
+                    changed.push(name.to_string().into());
+                }
             }
+            self.recompute(Changed::Included(&changed));
+            self.data.evaluations += 1;
         }
         match self.settle_success(id, index, value) {
             Ok(next) => next,

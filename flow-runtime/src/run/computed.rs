@@ -127,6 +127,17 @@ fn reads_everything(rule: &Rule) -> bool {
     }
 }
 
+/// What computed fields may have to be made again for.
+#[derive(Clone, Copy)]
+pub(super) enum Changed<'a> {
+    /// Everything: the run begins.
+    All,
+    /// What was written.
+    Written(&'a [Written]),
+    /// Computed fields of a workflow that was included.
+    Included(&'a [Text]),
+}
+
 /// A field that is due, and the field whose change made it so; none at the start of a run.
 #[derive(Clone, Copy)]
 struct Due<'a> {
@@ -161,12 +172,12 @@ impl<'a> Queue<'a> {
 }
 
 impl<'r> Machine<'r> {
-    /// Recomputes what depends on the values that have changed; every field when `changed` is `None`.
+    /// Recomputes what depends on the values that have changed.
     ///
     /// Level by level: the fields of one level do not depend on each other, so they are evaluated
     /// together, and each field at most once, after everything it is made from. A field whose value
     /// stays the same makes nothing else due.
-    pub(super) fn recompute(&mut self, changed: Option<&[Written]>) {
+    pub(super) fn recompute(&mut self, changed: Changed<'_>) {
         let (graph, dependents) = (self.graph, self.dependents);
         let mut queue = Queue {
             dependents,
@@ -175,15 +186,24 @@ impl<'r> Machine<'r> {
         };
         self.data.computed.resize(graph.computed.len(), Cell::Unset);
         match changed {
-            None => {
+            Changed::All => {
                 let all: Vec<usize> = (0..graph.computed.len()).collect();
                 queue.add(&all, None);
             }
-            Some(writes) => {
+            Changed::Written(writes) => {
                 for written in writes {
                     for (index, dependency) in dependents.written(written.field()) {
                         if !queue.has(*index) && written.concerns(dependency, &self.data.store) {
                             queue.add(&[*index], Some(written.field()));
+                        }
+                    }
+                }
+            }
+            Changed::Included(names) => {
+                for name in names {
+                    for (index, dependency) in dependents.written(name) {
+                        if let None | Some(Tier::Computed) = dependency.tier {
+                            queue.add(&[*index], Some(name));
                         }
                     }
                 }

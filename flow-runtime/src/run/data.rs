@@ -11,6 +11,7 @@ use super::computed::Cell;
 use super::effect::Status;
 use super::event::{ActionId, Failure, Start};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
+use super::origin::Origin;
 use super::past::{PastCall, PastTasks};
 use super::state::Store;
 use crate::value::Value;
@@ -92,6 +93,10 @@ pub struct Data {
     /// The last calls, by number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub past_calls: BTreeMap<ActionId, PastCall>,
+    /// Where the values of what waits come from, as they were when it began to wait; only where an
+    /// agent drives the run and may want to know.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub origins: BTreeMap<ActionId, Origin>,
     /// Whether the run has closed the terminal session it was given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_session_closed: bool,
@@ -188,6 +193,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         checkpoint: None,
         past_tasks: BTreeMap::new(),
         past_calls: BTreeMap::new(),
+        origins: BTreeMap::new(),
         given_session_closed: false,
         left_session: None,
         start: start.clone(),

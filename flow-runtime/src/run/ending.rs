@@ -326,7 +326,7 @@ impl<'r> Machine<'r> {
                 return;
             }
         }
-        self.recompute(None);
+        self.recompute(super::computed::Changed::All);
         if let Some(Target::Node(entry)) = self.data.frames.get(&ROOT).map(|frame| frame.at) {
             let node = self.graph.body.nodes.get(usize::from(entry));
             self.data.last_node = node.map(|node| node.id.to_string());

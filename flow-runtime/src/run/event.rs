@@ -35,6 +35,11 @@ pub enum Happening {
         /// What it gave.
         result: Value,
     },
+    /// An action was done by somebody who gave no result: what there was to write is written.
+    Done {
+        /// Which one.
+        action: ActionId,
+    },
     /// An action could not do what was asked.
     Failed {
         /// Which one.
@@ -116,6 +121,7 @@ impl Happening {
     pub const fn ends(&self) -> Option<ActionId> {
         match self {
             Happening::Completed { action, .. }
+            | Happening::Done { action }
             | Happening::Failed { action, .. }
             | Happening::TimedOut { action, .. }
             | Happening::Declined { action, .. } => Some(*action),

@@ -105,6 +105,8 @@ pub struct Handouts<'a> {
     pub wakes: Option<u64>,
     /// Whether something waits for its turn, or goes on by itself.
     pub goes_on: bool,
+    /// Whether something waits for its turn: others have to end before it can begin.
+    pub queued: bool,
 }
 
 /// Something that somebody has to do.
@@ -266,7 +268,11 @@ impl Run {
             Waits::Action(action) | Waits::Judgement { action, .. } => {
                 found.steps.push(Handout::Action(action));
             }
-            Waits::Turn(_) | Waits::Environment { .. } => found.goes_on = true,
+            Waits::Turn(_) => {
+                found.goes_on = true;
+                found.queued = true;
+            }
+            Waits::Environment { .. } => found.goes_on = true,
             Waits::Pause { .. } | Waits::Again { .. } => found.wake(step.since),
             Waits::Time { seconds, .. } => found.wake(after(step.since, *seconds)),
             Waits::Children(children) => {

@@ -127,6 +127,23 @@ impl Run {
         Value::map(fields)
     }
 
+    /// The derived state: the workflow's own computed fields, and those of workflows it includes.
+    #[must_use]
+    pub fn derived(&self) -> Value {
+        let Some(data) = &self.data else {
+            return Value::Null;
+        };
+        let (graph, dependents) = (self.program.graph(), &self.program.dependents);
+        let view = View::of_state(graph, dependents, data, 0, 0);
+        let tier = Some(flow_model::graph::Tier::Computed);
+        let names = view.field_names().into_iter();
+        let fields = names.filter_map(|name| match view.field(tier, name) {
+            Field::Value(value) => Some((name, value)),
+            Field::Unset | Field::Failed(_) | Field::Hidden => None,
+        });
+        Value::map(fields)
+    }
+
     /// How much the run remembers of its state.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
@@ -293,6 +310,7 @@ impl Run {
             return Err(Refusal::NotStarted);
         };
         data.applied += 1;
+        let since = data.next_action;
         let program = Arc::clone(&self.program);
         let mut machine = Machine {
             graph: &program.graph,
@@ -314,6 +332,8 @@ impl Run {
         machine.event(&event.what);
         machine.pump();
         machine.count_time();
-        Ok(machine.effects)
+        let effects = machine.effects;
+        self.keep_origins(since);
+        Ok(effects)
     }
 }

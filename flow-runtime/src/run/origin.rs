@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::expression::{Piece, pieces, rebrace};
 use flow_model::graph::{Expression, Kind, Node, Runner, StatePath, Template, Tier};
+use serde::{Deserialize, Serialize};
 
+use super::event::Failure;
 use super::frame::{Frame, Waits};
 use super::view::View;
-use super::{Action, Data, Run, Tasks};
+use super::{Action, ActionId, Data, Deed, Run, Tasks};
 use crate::value::Value;
 
 /// Words whose value differs from one evaluation to the next.
@@ -19,7 +21,7 @@ const FLEETING: [&str; 4] = ["now", "uuid", "Date", "random"];
 const SHOWN: u64 = 256;
 
 /// Where the values of a step come from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// What the step is made from, as its author wrote it; none where nothing had to be evaluated.
     pub written: Option<String>,
@@ -67,9 +69,42 @@ impl Origins {
 }
 
 impl Run {
-    /// Where the values of an action under way come from.
+    /// Where the values of an action under way come from, as they were when it began to wait.
     #[must_use]
     pub fn origin(&self, action: &Action) -> Origin {
+        let kept = self.data().and_then(|data| data.origins.get(&action.id));
+        kept.cloned().unwrap_or_else(|| self.origin_now(action))
+    }
+
+    /// Keeps where the values of everything come from that has begun to wait since a number.
+    pub(super) fn keep_origins(&mut self, since: u64) {
+        let Some(data) = self.data().filter(|data| data.start.agent_driven) else {
+            return;
+        };
+        let new = (since + 1..=data.next_action).map(ActionId);
+        let new = new.filter_map(|id| {
+            let origin = match self.action(id) {
+                Some(action) if action.what.is_for_agent() => self.origin_now(action),
+                Some(_) => return None,
+                None => self.origin_of_tasks_now(&self.tasks(id)?),
+            };
+            Some((id, origin))
+        });
+        let new: Vec<(ActionId, Origin)> = new.collect();
+        if let Some(data) = &mut self.data {
+            let Data {
+                origins, waiting, ..
+            } = data;
+            origins.extend(new);
+            origins.retain(|id, _| waiting.contains_key(id));
+        }
+    }
+
+    fn origin_now(&self, action: &Action) -> Origin {
+        // What is judged is a result, not what the step was made from.
+        if let Deed::Judge { .. } = action.what {
+            return Origin::default();
+        }
         let node = self.node(action);
         let frame = self.data().and_then(|data| data.frames.get(&action.frame));
         match (node, frame) {
@@ -111,6 +146,12 @@ impl Run {
     /// Where the items of a fan-out come from.
     #[must_use]
     pub fn origin_of_tasks(&self, tasks: &Tasks<'_>) -> Origin {
+        let kept = self.data().and_then(|data| data.origins.get(&tasks.id));
+        kept.cloned()
+            .unwrap_or_else(|| self.origin_of_tasks_now(tasks))
+    }
+
+    fn origin_of_tasks_now(&self, tasks: &Tasks<'_>) -> Origin {
         let frame = self.data().and_then(|data| data.frames.get(&tasks.frame));
         frame.map_or_else(Origin::default, |frame| self.origin_of(frame, tasks.node))
     }
@@ -216,6 +257,8 @@ impl Run {
         }
         let mut view = self.view_of(data, frame, node)?;
         view.locals = locals;
+        let error = frame.error.as_ref().map(Failure::to_value);
+        view.error = error.as_ref();
         self.program()
             .evaluator
             .render(place, &view)
@@ -251,6 +294,11 @@ pub(super) fn reads_item(template: &Template) -> bool {
 
 /// Whether a template reads one of these names.
 fn reads(template: &Template, names: &[&str]) -> bool {
+    roots(template).iter().any(|root| names.contains(&&**root))
+}
+
+/// The first names of everything that a template reads.
+pub(super) fn roots(template: &Template) -> Vec<String> {
     let analysis = match template {
         Template::Expression(expression) => {
             flow_model::expression::expression(&expression.source, expression.dialect)
@@ -258,12 +306,14 @@ fn reads(template: &Template, names: &[&str]) -> bool {
         Template::Text(text) | Template::Command(text) | Template::Pattern(text) => {
             flow_model::expression::template(&text.source, text.dialect)
         }
-        Template::Literal(_) => return false,
-        Template::List(items) => return items.iter().any(|item| reads(item, names)),
-        Template::Map(entries) => return entries.iter().any(|(_, value)| reads(value, names)),
+        Template::Literal(_) => return Vec::new(),
+        Template::List(items) => return items.iter().flat_map(roots).collect(),
+        Template::Map(entries) => return entries.iter().flat_map(|(_, it)| roots(it)).collect(),
     };
-    let mut roots = analysis.reads.iter().filter_map(|read| read.path.first());
-    roots.any(|root| names.contains(&root.as_ref()))
+    let reads = analysis.reads.iter();
+    reads
+        .filter_map(|read| read.path.first().map(ToString::to_string))
+        .collect()
 }
 
 /// The templates that a step is made from, the telling one first.
@@ -336,8 +386,9 @@ pub fn as_written(template: &Template) -> String {
         Template::Expression(expression) => {
             let source = expression.source.trim();
             match rebrace(source) {
-                Cow::Borrowed(source) => format!("{{{{ {source} }}}}"),
-                Cow::Owned(variable) => variable,
+                // A sole `{name}` has no other braces.
+                Cow::Owned(written) if source.starts_with("variable(") => written,
+                _ => format!("{{{{ {source} }}}}"),
             }
         }
         Template::Text(expression)

@@ -82,6 +82,8 @@ impl Run {
                     .map_err(|failure| Refusal::State(failure.message))
             }
             Happening::Completed { action, result } => self.check_answer(data, *action, result),
+            // What must have an answer cannot be done without one.
+            Happening::Done { action } => self.check_answer(data, *action, &Value::Null),
             Happening::Cancelled { .. }
             | Happening::Checkpointed { .. }
             | Happening::Rested

@@ -9,10 +9,12 @@ use flow_model::graph::{
 };
 
 use super::action::{SHELL_RESULT_BYTES, cut_result};
-use super::effect::{Deed, Effect, Ending};
+use super::computed::Changed;
+use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::origin::roots;
 use super::pattern::{Sought, constant};
 use super::state::Change;
 use crate::value::Value;
@@ -81,6 +83,39 @@ impl<'r> Machine<'r> {
         Err(failure)
     }
 
+    /// A step was done by somebody who gave no result and has written what there was to write. Only
+    /// what does not come from the result is written here.
+    pub(super) fn settle_done(&mut self, id: FrameId, index: u16, action: &Action) -> Next {
+        let Some(node) = self.node(id, index) else {
+            return Next::Over;
+        };
+        let writes = node.writes.iter().filter(|write| {
+            let mut segments = write.path.segments.iter();
+            write.value.as_ref().is_some_and(needs_no_result) && segments.all(needs_no_result)
+        });
+        let writes: Vec<Write> = writes.cloned().collect();
+        if let Err(failure) = self.write(id, node, &writes, None, None, false) {
+            return self.failed(id, index, failure, Value::Null);
+        }
+        let result = match action.what {
+            Deed::Shell { .. } => Value::map([
+                ("stdout", Value::text("")),
+                ("stderr", Value::text("")),
+                ("exit_code", Value::Int(0)),
+            ]),
+            _ => Value::Null,
+        };
+        self.settle(
+            id,
+            index,
+            Settled {
+                outcome: Outcome::Success,
+                result,
+                error: None,
+            },
+        )
+    }
+
     /// Writes a batch; gives the written values by field.
     pub(super) fn write(
         &mut self,
@@ -145,7 +180,7 @@ impl<'r> Machine<'r> {
             Some(store) => store.apply(changes, max).map(drop),
             None => {
                 let written = self.data.store.apply(changes, max)?;
-                self.recompute(Some(&written));
+                self.recompute(Changed::Written(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }
@@ -613,6 +648,14 @@ const STANDING: [&str; 2] = ["success", "error"];
 
 /// Where a judgement may name what it names.
 const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
+
+/// Whether a template says the same with and without a result: bare names may be its fields.
+fn needs_no_result(template: &Template) -> bool {
+    let known = [
+        "inputs", "state", "raw", "computed", "this", "item", "loop", "env", "run",
+    ];
+    roots(template).iter().all(|root| known.contains(&&**root))
+}
 
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {

@@ -167,29 +167,40 @@ impl<'a> View<'a> {
         match tier {
             Some(Tier::Computed) => self.computed(name),
             Some(tier) => written(tier),
-            None => match self.computed(name) {
-                Field::Unset => match written(Tier::Raw) {
-                    Field::Unset => written(Tier::State),
+            None => {
+                let own = self.own_computed(name).filter(|own| *own != Field::Unset);
+                own.unwrap_or_else(|| match written(Tier::Raw) {
+                    Field::Unset => match written(Tier::State) {
+                        Field::Unset => self.computed(name),
+                        found => found,
+                    },
                     found => found,
-                },
-                found => found,
-            },
+                })
+            }
         }
     }
 
+    /// A computed field: the workflow's own, else one of a workflow that it includes.
     fn computed(&self, name: &str) -> Field {
-        if !self.shares_state() {
-            return Field::Unset;
+        if let Some(own) = self.own_computed(name) {
+            return own;
         }
+        let included = self.data.included.get(name);
+        match included.filter(|_| self.shares_state()) {
+            Some(value) => Field::Value(value.clone()),
+            None => Field::Unset,
+        }
+    }
+
+    /// A computed field that the workflow itself declares.
+    fn own_computed(&self, name: &str) -> Option<Field> {
         let index = self.dependents.index(name);
-        match index.and_then(|index| self.data.computed.get(index)) {
+        let index = index.filter(|_| self.shares_state())?;
+        Some(match self.data.computed.get(index) {
             Some(Cell::Value(value)) => Field::Value(value.clone()),
             Some(Cell::Failed(reason)) => Field::Failed(reason.clone()),
-            Some(Cell::Unset) | None => match self.data.included.get(name) {
-                Some(value) => Field::Value(value.clone()),
-                None => Field::Unset,
-            },
-        }
+            Some(Cell::Unset) | None => Field::Unset,
+        })
     }
 
     /// The names of all fields that may be read, each once.
@@ -248,7 +259,10 @@ impl<'a> View<'a> {
         }
         // State comes before bare inputs; a hidden or failed field is not replaced by one.
         match self.field(None, name) {
-            Field::Unset => self.inputs().get(name).cloned(),
+            Field::Unset => match (self.inputs().get(name), name) {
+                (None, "workflow_id") => Some(Value::text(&self.data.start.run)),
+                (input, _) => input.cloned(),
+            },
             Field::Value(value) => Some(value),
             Field::Failed(_) | Field::Hidden => None,
         }

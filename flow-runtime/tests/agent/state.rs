@@ -5,7 +5,7 @@ use flow_runtime::run::Update;
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::support::Server;
+use super::support::{Server, output, step_id};
 
 pub(crate) fn update(path: &str, operation: Operation, value: &Json) -> Update {
     Update {
@@ -37,6 +37,41 @@ async fn a_field_nests_in_a_hundred_levels_and_no_more() {
         let told = refused.unwrap_err().to_string();
         assert!(told.contains("nest deeper than 100 levels"), "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_step_that_is_done_without_a_result_leaves_what_its_agent_has_written() {
+    let server = Server::new();
+    let definition = "
+tools: {lint: {}}
+state: {lint: null, lines: null, text: null, data: null, said: null, rounds: 0}
+outputs:
+  all: {type: array, value: '{{ [state.lint, state.lines, state.text, state.data, state.said, state.rounds] }}'}
+steps:
+  - {id: a, type: mcp_call, tool: lint, output_to: lint}
+  - {id: b, type: shell, command: ls, output_format: lines, output_to: lines}
+  - {id: c, type: shell, command: ls, output_format: text, state_update: {path: raw.text}}
+  - {id: d, type: shell, command: ls, output_format: json, state_update: {path: raw.data, value: '{{ result.x }}'}}
+  - {id: e, type: delegate, instructions: go, output_to: said}
+  - {id: f, type: mcp_call, tool: lint, state_update: {path: raw.rounds, operation: increment, value: 1}}
+";
+    let run = server.start(definition, json!({})).await;
+    let mut turn = server.next(run, None).await;
+    for (step, field) in [
+        ("a", "lint"),
+        ("b", "lines"),
+        ("c", "text"),
+        ("d", "data"),
+        ("e", "said"),
+    ] {
+        assert_eq!(step_id(&turn), step);
+        let own = update(&format!("raw.{field}"), Operation::Set, &json!([step]));
+        server.agents.update(run, vec![own]).await.unwrap();
+        turn = server.done(run, step).await;
+    }
+    turn = server.done(run, &step_id(&turn)).await;
+    let all = json!([["a"], ["b"], ["c"], ["d"], ["e"], 1]);
+    assert_eq!(output(&turn), json!({ "all": all }));
 }
 
 #[tokio::test]
@@ -129,4 +164,47 @@ steps:
         "`note`: `by.` is not a state path: a part of it is empty"
     );
     assert_eq!(error.step.as_deref(), Some("note"));
+}
+
+/// Includes `scores`, which sets what it computes from.
+const CHILD: &str = "
+state: {round: 7, points: [3, 4]}
+computed:
+  score: {from: points, transform: 'input.length * 10'}
+  best: {from: points, transform: 'Math.max(...input)'}
+steps: [{type: return, value: null}]
+";
+
+#[tokio::test]
+async fn an_included_workflow_adds_its_computed_fields_and_nothing_else() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    let definition = "
+state: {round: 1}
+computed: {best: {from: round, transform: input}}
+outputs:
+  all: {type: array, value: '{{ [state.round, state.score, computed.score, state.best, state.points is defined] }}'}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": [1, 20, 20, 1, false]}));
+}
+
+#[tokio::test]
+async fn what_is_made_from_an_included_field_is_made_when_that_is_there() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    let definition = "
+computed:
+  twice: {from: score, transform: input * 2}
+  told: {from: computed.best, transform: '`best ${input} of ${score}`'}
+  thrice: {from: twice, transform: input + score}
+outputs:
+  all: {type: array, value: '{{ [state.twice, state.told, state.thrice] }}'}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": [40, "best 4 of 20", 60]}));
 }

@@ -286,3 +286,88 @@ steps:
     let turn = server.next(run, None).await;
     assert_eq!(turn.status, TurnStatus::Completed);
 }
+
+#[tokio::test]
+async fn the_id_of_a_run_is_a_name_in_both_dialects() {
+    let server = Server::new();
+    for dialect in ["jinja", "js"] {
+        let definition = format!(
+            "expressions: {dialect}\nsteps: [{{id: say, type: prompt, kind: info, message: 'resume {{{{ workflow_id }}}}'}}]\n"
+        );
+        let run = server.start(&definition, json!({})).await;
+        let turn = server.next(run, None).await;
+        assert_eq!(
+            self::definition(&turn, "message"),
+            &json!(format!("resume {run}"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_waits_is_the_same_step_whatever_becomes_of_the_state() {
+    let server = Server::new();
+    let text = "
+state: {n: 1}
+steps: [{id: say, type: prompt, kind: info, message: 'n is {{ state.n }}'}]
+";
+    let run = server.start(text, json!({})).await;
+    let turn = server.next(run, None).await;
+    let change = super::state::update("raw.n", flow_model::graph::Operation::Set, &json!(2));
+    server.agents.update(run, vec![change]).await.unwrap();
+    assert_eq!(server.next(run, None).await, turn);
+    let step = turn.step.unwrap();
+    assert_eq!(
+        json!(step.variable_replacements),
+        json!({"{{ state.n }}": 1})
+    );
+}
+
+#[tokio::test]
+async fn where_values_come_from_is_said_in_the_words_of_the_author() {
+    let server = Server::new();
+    let states = "
+initial_state: ask
+inputs: {who: string}
+states:
+  ask:
+    action: {type: prompt, kind: info, message: 'Hello {who}'}
+";
+    let run = server.start(states, json!({"who": "Ann"})).await;
+    let step = server.next(run, None).await.step.unwrap();
+    assert_eq!(step.original_expression.as_deref(), Some("Hello {who}"));
+    assert_eq!(json!(step.variable_replacements), json!({"{who}": "Ann"}));
+
+    let failing = "
+tools: {t: {}}
+on_error: {steps: [{id: tell, type: prompt, kind: info, message: 'It said {{ error.message }}'}]}
+steps: [{id: go, type: mcp_call, tool: t}]
+";
+    let run = server.start(failing, json!({})).await;
+    server.next(run, None).await;
+    let step = server.fail(run, "go", "no luck").await.step.unwrap();
+    assert_eq!(
+        json!(step.variable_replacements),
+        json!({"{{ error.message }}": "no luck"})
+    );
+}
+
+#[tokio::test]
+async fn only_a_step_whose_result_is_written_says_where() {
+    let server = Server::new();
+    let judged = "
+tools: {t: {}}
+initial_state: look
+states:
+  look:
+    action: {type: mcp_call, tool: t, output_to: got}
+    transitions: [{condition: {description: it is fine}, next_state: end}]
+  end:
+    action: {type: mcp_call, tool: t}
+";
+    let run = server.start(judged, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(definition(&turn, "state_update")["path"], "raw.got");
+    let judge = server.submit(run, "look", json!(1)).await.step.unwrap();
+    assert_eq!(judge.kind, AgentStepType::Judge);
+    assert!(!judge.definition.contains_key("state_update"));
+}

@@ -622,3 +622,98 @@ async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
     assert_eq!(kept.len(), 60);
     assert!(kept[59].abs_diff(kept[39]) < 200, "{kept:?}");
 }
+
+#[tokio::test]
+async fn tasks_within_a_task_are_told_how_they_ended_and_those_that_never_were_are_refused() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: work, type: mcp_call, tool: t, parameters: {n: '{{ inputs.n }}'}, output_to: got}
+      - {id: give, type: return, value: '{{ state.got }}'}
+  group:
+    inputs: {m: {type: integer, required: true}}
+    steps:
+      - {id: inner, type: foreach, items: '{{ [1, 2, 3] }}', task: one, agent: '@task', max_parallel: 2, on_child_error: fail_all, on_error: continue}
+      - {id: sum, type: mcp_call, tool: t}
+steps:
+  - {id: outer, type: foreach, items: '{{ [1] }}', task: group, agent: '@task'}
+  - {id: last, type: mcp_call, tool: t}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, Some("outer.0")).await;
+    server.next(run, Some("outer.0/inner.0")).await;
+    let turn = server.submit(run, "outer.0/inner.0/work", json!(5)).await;
+    assert_eq!(output(&turn), json!(5));
+    server.next(run, Some("outer.0/inner.1")).await;
+    server.fail(run, "outer.0/inner.1/work", "no luck").await;
+    let told = async |after: &str| {
+        let turn = server.next(run, Some("outer.0/inner.0")).await;
+        assert_eq!(output(&turn), json!(5), "{after}");
+        let turn = server.next(run, Some("outer.0/inner.1")).await;
+        assert_eq!(turn.status, TurnStatus::Failed, "{after}");
+        assert!(turn.error.unwrap().message.contains("no luck"));
+        let turn = server.next(run, Some("outer.0/inner.2")).await;
+        assert_eq!(turn.status, TurnStatus::Cancelled, "{after}");
+        for nobody in ["outer.0/inner.9", "outer.7", "outer.7/inner.0"] {
+            let refused = server.try_next(run, Some(nobody)).await.unwrap_err();
+            let refused = refused.to_string();
+            assert!(refused.contains("there is no task"), "{after}: {refused}");
+        }
+    };
+    told("after the inner step").await;
+    server.submit(run, "outer.0/sum", json!(0)).await;
+    assert_eq!(step_id(&server.next(run, None).await), "last");
+    told("after the outer step").await;
+    server.submit(run, "last", json!(0)).await;
+    told("after the run").await;
+}
+
+#[tokio::test]
+async fn whoever_goes_on_with_open_tasks_gets_the_prompt_and_the_rules_for_their_sub_agents() {
+    let mut server = Server::new();
+    let own = TASKS.replace(
+        "output_to: all}",
+        "output_to: all, prompt: 'Double {{ item }}.'}",
+    );
+    let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
+    let step = server.next(run, None).await.step.unwrap();
+    server.next(run, Some("each.1")).await;
+    server.submit(run, "each.1/twice", json!({"n": 4})).await;
+    server.next(run, Some("each.2")).await;
+    server.restart();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::WaitingForTasks);
+    let open = turn.open_step.unwrap();
+    let rules = "workflow_server_rules";
+    assert_eq!(open.definition[rules], step.definition[rules]);
+    let id = run.to_string();
+    assert_eq!(
+        open.definition["tasks"],
+        json!([
+            {"task_id": "each.2", "workflow_id": id, "context": {"n": 3}, "sub_agent_prompt": "Double 3."},
+            {"task_id": "each.0", "workflow_id": id, "context": {"n": 1}, "sub_agent_prompt": "Double 1."},
+        ])
+    );
+    assert!(open.instructions.contains("2 of 3 tasks are not over"));
+}
+
+#[tokio::test]
+async fn a_sub_agent_beyond_what_may_wait_at_once_is_told_to_wait() {
+    let server = Server::new();
+    let many = TASKS.replace("max_parallel: 2", "max_parallel: 100");
+    let items: Vec<usize> = (0..52).collect();
+    let run = server.start(&many, json!({"items": items})).await;
+    for item in 0..50 {
+        let turn = server.next(run, Some(&format!("each.{item}"))).await;
+        assert!(turn.step.is_some());
+    }
+    let turn = server.next(run, Some("each.50")).await;
+    assert_eq!((turn.status, turn.step), (TurnStatus::Waiting, None));
+    server.submit(run, "each.0/twice", json!({"n": 0})).await;
+    let turn = server.next(run, Some("each.50")).await;
+    assert_eq!(step_id(&turn), "each.50/twice");
+}

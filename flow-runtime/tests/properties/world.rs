@@ -91,6 +91,7 @@ impl World {
         };
         match &event.what {
             Happening::Completed { action, .. }
+            | Happening::Done { action }
             | Happening::Failed { action, .. }
             | Happening::TimedOut { action, .. }
             | Happening::Declined { action, .. } => {

@@ -75,6 +75,7 @@ impl<'d> Pass<'_, 'd> {
                 let key = Some(root.as_str());
                 self.fields(key, None, read, (at, root_at), scope, reads);
             }
+            "workflow_id" => self.variable(root, scope),
             name => self.bare(name, root_at, scope),
         }
     }
@@ -353,7 +354,15 @@ impl<'d> Pass<'_, 'd> {
     }
 }
 
-const ROOTS: &[&str] = &["inputs", "state", "run", "env", "raw", "computed"];
+const ROOTS: &[&str] = &[
+    "inputs",
+    "state",
+    "run",
+    "env",
+    "raw",
+    "computed",
+    "workflow_id",
+];
 const LOOPED: &[&str] = &["item", "loop"];
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];

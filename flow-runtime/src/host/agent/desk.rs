@@ -385,7 +385,14 @@ impl Desk {
             Seen::Going(turn) => {
                 // There is no use in waiting for a time that comes later than the answer.
                 let in_time = turn.wakes.is_none_or(|wakes| wakes <= what.until);
-                let by_itself = turn.status != TurnStatus::WaitingForTasks;
+                let by_itself = match turn.status {
+                    TurnStatus::WaitingForTasks | TurnStatus::Waiting => false,
+                    TurnStatus::Running
+                    | TurnStatus::Sleeping
+                    | TurnStatus::Completed
+                    | TurnStatus::Failed
+                    | TurnStatus::Cancelled => true,
+                };
                 if patient && in_time && (by_itself || what.for_others) {
                     self.waiters.push(Waiter { what, reply });
                 } else {
@@ -528,7 +535,8 @@ impl Desk {
                     step::of_action(&self.driver.host, run, &action)
                 }
                 Handout::Tasks(tasks) => {
-                    step::of_tasks(&self.driver.host, run, self.driver.id, tasks, what.page)
+                    let all = step::Listed::All(what.page);
+                    step::of_tasks(&self.driver.host, run, self.driver.id, tasks, all)
                 }
                 Handout::Action(_) => continue,
             };
@@ -546,6 +554,17 @@ impl Desk {
         let mut turn = named(self.turn(TurnStatus::Running));
         if !found.under_way.is_empty() && !self.goes_on(&found) {
             turn.status = TurnStatus::WaitingForTasks;
+            let page = TaskPage {
+                most: Some(what.page.most.unwrap_or(LISTED)),
+                ..what.page
+            };
+            let open = found.under_way.first().map(|tasks| {
+                let open = step::Listed::Open(page);
+                step::of_tasks(&self.driver.host, run, self.driver.id, tasks, open)
+            });
+            turn.open_step = open.map(step::masked);
+        } else if task.is_some() && found.queued && found.steps.is_empty() {
+            turn.status = TurnStatus::Waiting;
         } else if found.steps.is_empty() && !found.goes_on && found.wakes.is_some() {
             turn.status = TurnStatus::Sleeping;
             turn.wakes = found.wakes;
@@ -818,6 +837,7 @@ fn happening(action: &Action, submission: Submission) -> Result<Happening, Unfit
     Ok(match submission.outcome {
         Outcome::Success => match meant(&action.what, submission.result)? {
             Meant::Result(result) => Happening::Completed { action: id, result },
+            Meant::Done => Happening::Done { action: id },
             Meant::Failed(reason, result) => Happening::Failed {
                 action: id,
                 error: Failure::new(FailureKind::Action, reason),

@@ -190,6 +190,8 @@ pub struct Turn {
     pub open_tasks: Vec<Task>,
     /// How many there are.
     pub open_count: usize,
+    /// The step that those tasks belong to, for whoever has to start their sub-agents once more.
+    pub open_step: Option<AgentStep>,
     /// The time that is waited for, in milliseconds since 1970.
     pub wakes: Option<u64>,
     /// What it gave.
@@ -242,6 +244,7 @@ impl Turn {
             step: None,
             open_tasks: Vec::new(),
             open_count: 0,
+            open_step: None,
             wakes: None,
             output: Value::Null,
             error: None,
@@ -256,7 +259,7 @@ impl Turn {
 
     /// The same, as agents may see it: without what stands for secrets.
     fn masked(mut self) -> Self {
-        if let Some(step) = &mut self.step {
+        for step in self.step.iter_mut().chain(&mut self.open_step) {
             mask(&mut step.instructions);
             step.definition.values_mut().for_each(mask_json);
             step.variable_replacements.values_mut().for_each(mask_json);
@@ -281,7 +284,7 @@ impl Turn {
             before(&mut task.id);
             task.run = run;
         }
-        if let Some(step) = &mut self.step {
+        for step in self.step.iter_mut().chain(&mut self.open_step) {
             before(&mut step.id);
             let tasks = step.definition.get_mut("tasks");
             for task in tasks

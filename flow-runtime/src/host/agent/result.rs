@@ -14,6 +14,8 @@ use crate::value::Value;
 pub(super) enum Meant {
     /// The step gave this.
     Result(Value),
+    /// The step was done, and gave nothing.
+    Done,
     /// The step failed, for this reason.
     Failed(String, Value),
 }
@@ -33,8 +35,11 @@ pub struct Unfit {
 /// What a result means as the result of an action; none at all says that the step was done.
 pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
     Ok(match deed {
-        Deed::Shell { output, .. } => Meant::Result(shell(*output, given)?),
-        Deed::Tool { .. } => tool(given.unwrap_or_default()),
+        Deed::Shell { output, .. } => match given {
+            None | Some(Value::Null) => Meant::Done,
+            Some(given) => Meant::Result(shell(*output, given)?),
+        },
+        Deed::Tool { .. } => given.map_or(Meant::Done, tool),
         Deed::Prompt { kind, .. } => Meant::Result(match (kind, given) {
             (PromptKind::Info, None) => Value::map([("acknowledged", Value::Bool(true))]),
             (_, given) => deed.shape(given.unwrap_or_default()),
@@ -44,6 +49,7 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
             None | Some(Value::Null) => Value::map([("choice", Value::Null)]),
             Some(given) => deed.shape(given),
         }),
+        Deed::Delegate { returns: None, .. } if given.is_none() => Meant::Done,
         Deed::Delegate { .. }
         | Deed::DelegateItem { .. }
         | Deed::Call { .. }
@@ -52,12 +58,9 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
 }
 
 /// A command's result. What is not one is its output, parsed or not.
-fn shell(output: OutputFormat, given: Option<Value>) -> Result<Value, Unfit> {
+fn shell(output: OutputFormat, given: Value) -> Result<Value, Unfit> {
     let stdout = match given {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::Map(map))
-            if map.0.contains_key("stdout") || map.0.contains_key("exit_code") =>
-        {
+        Value::Map(map) if map.0.contains_key("stdout") || map.0.contains_key("exit_code") => {
             let text = |field: &'static str| match map.0.get(field) {
                 None | Some(Value::Null) => Ok(Value::text("")),
                 Some(text @ Value::Str(_)) => Ok(text.clone()),
@@ -89,12 +92,12 @@ fn shell(output: OutputFormat, given: Option<Value>) -> Result<Value, Unfit> {
             }
             return Ok(Value::map(fields));
         }
-        Some(Value::Str(text)) => text.to_string(),
-        Some(Value::List(lines)) if output == OutputFormat::Lines => {
+        Value::Str(text) => text.to_string(),
+        Value::List(lines) if output == OutputFormat::Lines => {
             let lines: Vec<String> = lines.0.iter().map(plain).collect();
             lines.join("\n")
         }
-        Some(Value::Map(map)) if output == OutputFormat::KeyValue => {
+        Value::Map(map) if output == OutputFormat::KeyValue => {
             let lines: Vec<String> = map
                 .0
                 .iter()
@@ -102,7 +105,7 @@ fn shell(output: OutputFormat, given: Option<Value>) -> Result<Value, Unfit> {
                 .collect();
             lines.join("\n")
         }
-        Some(other) => other.to_string(),
+        other => other.to_string(),
     };
     Ok(Value::map([
         ("stdout", Value::text(stdout)),
@@ -195,12 +198,7 @@ mod tests {
                 json!({"stdout": "x", "stderr": "", "exit_code": 3})
             )))
         );
-        assert_eq!(
-            meant(&command(OutputFormat::Text), None),
-            Ok(Meant::Result(value(
-                json!({"stdout": "", "stderr": "", "exit_code": 0})
-            )))
-        );
+        assert_eq!(meant(&command(OutputFormat::Text), None), Ok(Meant::Done));
     }
 
     #[test]

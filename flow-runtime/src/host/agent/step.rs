@@ -210,7 +210,10 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
         ));
     }
     let node = run.node(action);
-    if let Some(update) = node.and_then(|node| state_update(run, action, &node.writes)) {
+    // A judgement is written nowhere, and an item only with all the others.
+    let is_whole = !matches!(action.what, Deed::Judge { .. } | Deed::DelegateItem { .. });
+    let writes = node.filter(|_| is_whole).map(|node| &node.writes);
+    if let Some(update) = writes.and_then(|writes| state_update(run, action, writes)) {
         put("state_update", update);
     }
     if let Some(description) = node.and_then(|node| node.description.as_deref()) {
@@ -345,28 +348,50 @@ fn state_update(run: &Run, action: &Action, writes: &[Write]) -> Option<Json> {
     }
 }
 
-/// Tasks as a step: all of them, or one where they are done one after another.
+/// Which tasks of a fan-out a step lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// All of them, or one where they are done one after another: nobody has begun.
+    All(TaskPage),
+    /// Those that are not over, for whoever has to start their sub-agents once more.
+    Open(TaskPage),
+}
+
+/// Tasks as a step.
 pub(super) fn of_tasks(
     host: &Host,
     run: &Run,
     id: RunId,
     tasks: &Tasks<'_>,
-    page: TaskPage,
+    which: Listed,
 ) -> AgentStep {
     let children = tasks.children;
     let mut definition = Map::new();
     let sequential = tasks.fan.sequential;
     let name = run.tasks_name(tasks);
-    let (step, first, most) = if sequential {
-        let next = children.waiting.front().copied();
-        let step = next.map_or(name.clone(), |item| format!("{name}.{item}"));
-        (step, next.unwrap_or(0), 1)
-    } else {
-        (name.clone(), page.from, page.most.unwrap_or(usize::MAX))
+    let (step, items): (String, Vec<usize>) = match which {
+        Listed::All(_) if sequential => {
+            let next = children.waiting.front().copied();
+            let step = next.map_or(name.clone(), |item| format!("{name}.{item}"));
+            (step, vec![next.unwrap_or(0)])
+        }
+        Listed::All(page) => {
+            let most = page.most.unwrap_or(usize::MAX);
+            let items = (page.from..children.count()).take(most);
+            (name.clone(), items.collect())
+        }
+        // Those after the one under way are handed out when it is over.
+        Listed::Open(_) if sequential => (name.clone(), children.running.keys().copied().collect()),
+        Listed::Open(page) => {
+            let most = page.most.unwrap_or(usize::MAX);
+            let items = tasks.open_items().skip(page.from).take(most);
+            (name.clone(), items.collect())
+        }
     };
+    let first = items.first().copied().unwrap_or(0);
     let mut listed = Vec::new();
     let mut bytes = 0;
-    for item in (first..children.count()).take(most) {
+    for item in items {
         let task = listed_task(run, id, tasks, &name, item);
         bytes += task.to_string().len();
         if bytes > TASKS_FIT && !listed.is_empty() {
@@ -379,7 +404,7 @@ pub(super) fn of_tasks(
     definition.insert("tasks".to_owned(), Json::Array(listed));
     definition.insert("total_tasks".to_owned(), json!(children.count()));
     let mut rest = String::new();
-    if !sequential && last < children.count() {
+    if matches!(which, Listed::All(_)) && !sequential && last < children.count() {
         definition.insert("next_task".to_owned(), json!(last));
         rest = format!(
             " `tasks` does not hold all of them: call `get_next_step` with `first_task: {last}` \
@@ -419,7 +444,18 @@ pub(super) fn of_tasks(
         }
     };
     let count = children.count();
-    let instructions = if sequential {
+    let instructions = if let Listed::Open(_) = which {
+        format!(
+            "{} of {count} tasks are not over, and sub-agents may be at work on them. If they are \
+             not, because you go on with a run of before or because one was lost, start {who} for \
+             every task in `tasks`, at most {at_once} at a time: give each {given} and, from its \
+             task, `workflow_id`, `task_id` and `context`, and nothing else of what you know; it \
+             goes on where the one before has stopped. Wait until all have ended, then call \
+             `get_next_step`. If you cannot start sub-agents, do the tasks yourself by the same \
+             prompt. Do not submit a result for this step.",
+            tasks.open()
+        )
+    } else if sequential {
         format!(
             "Start {who} for the one task in `tasks`: give it {given} and, from the \
              task, `workflow_id`, `task_id` and `context`, and nothing else of what you know. Wait \
