@@ -57,7 +57,11 @@ fn main() -> ExitCode {
             (output, done)
         }
         _ => {
-            let cli = Cli::parse();
+            let runs = words.first().is_some_and(|word| word == "run");
+            let cli = Cli::try_parse().unwrap_or_else(|error| match runs {
+                true => shortcut::refuse(error),
+                false => error.exit(),
+            });
             let mut output = Output::new(cli.color);
             let done = command(&cli.command, &mut output);
             (output, done)

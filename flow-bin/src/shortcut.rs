@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use flow_runtime::briefs::Kind;
 use flow_runtime::library::Library;
@@ -36,7 +37,7 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         return help(&library, &asked, &name, output);
     }
     let meant = [OsString::from("flow"), "run".into(), OsString::from(&name)];
-    let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
+    let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| refuse(error));
     if rest
         .iter()
         .any(|word| word.to_string_lossy().starts_with("--color"))
@@ -47,6 +48,22 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         Command::Run(arguments) => run::run(arguments, output),
         _ => Err(unknown(&library, &asked).into()),
     }
+}
+
+/// Ends the program for words that nobody understands. Inputs of a workflow are no flags, though many
+/// try.
+pub(crate) fn refuse(mut error: clap::Error) -> ! {
+    if let (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && let Some(input) = flag.strip_prefix("--")
+    {
+        let tip = format!("an input of the workflow is given as `-p {input}=VALUE`");
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error.exit()
 }
 
 /// The command line with what can be run here, for those who ask for help.

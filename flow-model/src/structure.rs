@@ -185,6 +185,9 @@ impl Pass<'_> {
         if quotable && expected.contains("text") {
             finding = finding.help("put it in quotes if it is meant as text");
         }
+        if let (Some(meant), true) = (tree.as_str().and_then(habit::truth), expected == TRUTH) {
+            finding = finding.instead(meant);
+        }
         self.report(finding);
     }
 
@@ -1160,6 +1163,8 @@ pub(crate) fn duration(tree: &Tree) -> Option<f64> {
     number(tree).or_else(|| tree.as_str().and_then(grammar::seconds))
 }
 
+const TRUTH: &str = "true or false";
+
 /// What a type takes, for people.
 fn describe(ty: &'static Type) -> String {
     match ty {
@@ -1168,7 +1173,7 @@ fn describe(ty: &'static Type) -> String {
         Type::Condition => "an expression".to_owned(),
         Type::Any | Type::Literal => "any value".to_owned(),
         Type::Null => "nothing".to_owned(),
-        Type::Bool => "true or false".to_owned(),
+        Type::Bool => TRUTH.to_owned(),
         Type::True => "only `true`".to_owned(),
         Type::Int(..) => "a whole number".to_owned(),
         Type::Number(..) => "a number".to_owned(),
@@ -1177,7 +1182,11 @@ fn describe(ty: &'static Type) -> String {
         Type::Word(words) => format!("one of {}", quoted(words.iter().copied())),
         Type::List(Type::Step, _) => "a list of steps".to_owned(),
         Type::List(..) => "a list".to_owned(),
-        Type::Map(..) | Type::Record(_) => "a map".to_owned(),
+        Type::Map(..) => "a map".to_owned(),
+        Type::Record(record) => match record.keys.first() {
+            Some(first) => format!("a map such as `{{{}: …}}`", first.name),
+            None => "a map".to_owned(),
+        },
         Type::Step | Type::ActionStep => "a step, which is a map with `type:`".to_owned(),
         Type::Either(types) => {
             let mut parts: Vec<String> = Vec::new();

@@ -60,3 +60,13 @@ pub(crate) fn ty(word: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// The truth value that somebody means who writes this word, which is a text in YAML 1.2.
+pub(crate) fn truth(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    Some(match word.as_str() {
+        "yes" | "on" | "y" | "true" => "true",
+        "no" | "off" | "n" | "false" => "false",
+        _ => return None,
+    })
+}

@@ -178,7 +178,9 @@ impl Pattern {
     pub const fn words(self) -> &'static str {
         match self {
             Pattern::Free => "any text",
-            Pattern::Workflow => "letters, digits, `_` and `-`; parts joined by `:`",
+            Pattern::Workflow => {
+                "letters, digits, `_` and `-`, starting with a letter or digit; parts joined by `:`"
+            }
             Pattern::Name => "letters, digits, `_`, `-` and `.`, not starting with `-` or `.`",
             Pattern::Environment => "capital letters, digits and `_`, starting with a letter",
             Pattern::Agent => "`@` and lower-case letters, digits and hyphens",

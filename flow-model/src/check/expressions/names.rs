@@ -348,7 +348,9 @@ impl<'d> Pass<'_, 'd> {
             ))
             .suggest(key, known());
         if finding.suggestion.is_none() {
-            finding = finding.help("declare it under `arguments`");
+            finding = finding.help(format!(
+                "declare it under `arguments`; in a command `${key}` is the shell's own"
+            ));
         }
         self.checker.report_in_path(finding, key, true);
     }
