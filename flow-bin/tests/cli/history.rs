@@ -104,9 +104,9 @@ on_error:
         visits(&place),
         [
             json!(["each", "success", null]),
-            json!(["child", "success", null]),
+            json!(["each.0/child", "success", null]),
             json!([
-                "child",
+                "each.1/child",
                 "failure",
                 "the command of `child` ended with exit code 4"
             ]),
@@ -141,7 +141,12 @@ fn a_loop_that_is_left_early_is_over() {
     let over = |step| json!([step, "success", null]);
     assert_eq!(
         visits(&place),
-        [over("rounds"), over("out"), over("more"), over("end")]
+        [
+            over("rounds"),
+            over("rounds.0/out"),
+            over("more"),
+            over("more.0/end")
+        ]
     );
 }
 

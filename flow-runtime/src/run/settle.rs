@@ -241,7 +241,9 @@ impl<'r> Machine<'r> {
         let Kind::Shell(shell) = &node.kind else {
             return Ok(());
         };
-        if shell.output != OutputFormat::Result || result.get("exit_code").is_none() {
+        // One that says what to write on failure writes that.
+        let says = !node.error_writes.is_empty();
+        if says || shell.output != OutputFormat::Result || result.get("exit_code").is_none() {
             return Ok(());
         }
         let captures = node.writes.iter().filter(|write| write.value.is_none());
