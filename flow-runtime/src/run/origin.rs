@@ -311,7 +311,9 @@ pub(super) fn roots(template: &Template) -> Vec<String> {
         Template::Map(entries) => return entries.iter().flat_map(|(_, it)| roots(it)).collect(),
     };
     let reads = analysis.reads.iter();
-    reads.filter_map(|read| read.path.first().map(ToString::to_string)).collect()
+    reads
+        .filter_map(|read| read.path.first().map(ToString::to_string))
+        .collect()
 }
 
 /// The templates that a step is made from, the telling one first.

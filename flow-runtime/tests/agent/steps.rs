@@ -266,7 +266,10 @@ async fn the_id_of_a_run_is_a_name_in_both_dialects() {
         );
         let run = server.start(&definition, json!({})).await;
         let turn = server.next(run, None).await;
-        assert_eq!(self::definition(&turn, "message"), &json!(format!("resume {run}")));
+        assert_eq!(
+            self::definition(&turn, "message"),
+            &json!(format!("resume {run}"))
+        );
     }
 }
 
@@ -283,7 +286,10 @@ steps: [{id: say, type: prompt, kind: info, message: 'n is {{ state.n }}'}]
     server.agents.update(run, vec![change]).await.unwrap();
     assert_eq!(server.next(run, None).await, turn);
     let step = turn.step.unwrap();
-    assert_eq!(json!(step.variable_replacements), json!({"{{ state.n }}": 1}));
+    assert_eq!(
+        json!(step.variable_replacements),
+        json!({"{{ state.n }}": 1})
+    );
 }
 
 #[tokio::test]

@@ -675,7 +675,10 @@ steps:
 #[tokio::test]
 async fn whoever_goes_on_with_open_tasks_gets_the_prompt_and_the_rules_for_their_sub_agents() {
     let mut server = Server::new();
-    let own = TASKS.replace("output_to: all}", "output_to: all, prompt: 'Double {{ item }}.'}");
+    let own = TASKS.replace(
+        "output_to: all}",
+        "output_to: all, prompt: 'Double {{ item }}.'}",
+    );
     let run = server.start(&own, json!({"items": [1, 2, 3]})).await;
     let step = server.next(run, None).await.step.unwrap();
     server.next(run, Some("each.1")).await;

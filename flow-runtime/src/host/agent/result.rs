@@ -60,9 +60,7 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
 /// A command's result. What is not one is its output, parsed or not.
 fn shell(output: OutputFormat, given: Value) -> Result<Value, Unfit> {
     let stdout = match given {
-        Value::Map(map)
-            if map.0.contains_key("stdout") || map.0.contains_key("exit_code") =>
-        {
+        Value::Map(map) if map.0.contains_key("stdout") || map.0.contains_key("exit_code") => {
             let text = |field: &'static str| match map.0.get(field) {
                 None | Some(Value::Null) => Ok(Value::text("")),
                 Some(text @ Value::Str(_)) => Ok(text.clone()),
@@ -200,10 +198,7 @@ mod tests {
                 json!({"stdout": "x", "stderr": "", "exit_code": 3})
             )))
         );
-        assert_eq!(
-            meant(&command(OutputFormat::Text), None),
-            Ok(Meant::Done)
-        );
+        assert_eq!(meant(&command(OutputFormat::Text), None), Ok(Meant::Done));
     }
 
     #[test]

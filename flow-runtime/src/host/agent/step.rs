@@ -213,10 +213,7 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
     }
     let node = run.node(action);
     // A judgement is written nowhere, and an item only with all the others.
-    let is_whole = !matches!(
-        action.what,
-        Deed::Judge { .. } | Deed::DelegateItem { .. }
-    );
+    let is_whole = !matches!(action.what, Deed::Judge { .. } | Deed::DelegateItem { .. });
     let writes = node.filter(|_| is_whole).map(|node| &node.writes);
     if let Some(update) = writes.and_then(|writes| state_update(run, action, writes)) {
         put("state_update", update);
@@ -386,9 +383,7 @@ pub(super) fn of_tasks(
             (name.clone(), items.collect())
         }
         // Those after the one under way are handed out when it is over.
-        Listed::Open(_) if sequential => {
-            (name.clone(), children.running.keys().copied().collect())
-        }
+        Listed::Open(_) if sequential => (name.clone(), children.running.keys().copied().collect()),
         Listed::Open(page) => {
             let most = page.most.unwrap_or(usize::MAX);
             let items = tasks.open_items().skip(page.from).take(most);
