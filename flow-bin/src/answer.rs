@@ -151,25 +151,28 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
 fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
     let report = engine.host.report(run)?;
     let mut pending = engine.host.pending(&report)?;
-    pending.retain(|awaited| match &awaited.action.what {
-        Deed::Prompt { .. }
-        | Deed::Delegate { .. }
-        | Deed::DelegateItem { .. }
-        | Deed::Judge { .. } => true,
-        Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
-            false
-        }
-    });
+    pending.retain(|awaited| awaited.action.what.is_asked());
     let steps: Vec<String> = pending
         .iter()
         .map(|awaited| format!("`{}`", awaited.step))
         .collect();
     let steps = steps.join(", ");
     if pending.is_empty() {
-        let usage = Usage::new(format!("{run} does not wait for an answer"));
-        return Err(usage
-            .help(format!("`flow show {run}` shows how it stands"))
-            .into());
+        let journal = engine.host.journal();
+        let is_interrupted =
+            journal.run(run)?.status == journal::Status::Running && !journal.is_held(run);
+        let (how, way) = match is_interrupted {
+            true => (
+                "was interrupted and does not wait",
+                format!("`flow resume {run}` goes on"),
+            ),
+            false => (
+                "does not wait",
+                format!("`flow show {run}` shows how it stands"),
+            ),
+        };
+        let usage = Usage::new(format!("{run} {how} for an answer"));
+        return Err(usage.help(way).into());
     }
     if let Some(step) = step {
         // A step by its name, or by the bare id that it has in its workflow.
@@ -198,16 +201,12 @@ fn shaped(deed: &Deed, text: &str) -> Value {
     let plain = || json.clone().unwrap_or_else(|| Value::text(text));
     let answer = match deed {
         Deed::Prompt { kind, options, .. } => match kind {
-            PromptKind::Info => plain(),
-            PromptKind::Confirm => match text.trim().to_ascii_lowercase().as_str() {
-                "yes" | "y" => Value::Bool(true),
-                "no" | "n" => Value::Bool(false),
-                _ => plain(),
-            },
+            PromptKind::Info | PromptKind::Confirm => plain(),
             PromptKind::Text => match &json {
                 Some(value @ (Value::Str(_) | Value::Map(_))) => value.clone(),
                 Some(_) | None => Value::text(text),
             },
+            // What is written may be an option, although it can be read as something else.
             PromptKind::Choice => {
                 let value = options.iter().find(|option| label(option) == text.trim());
                 value.cloned().unwrap_or_else(plain)

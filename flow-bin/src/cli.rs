@@ -301,7 +301,7 @@ pub(crate) struct LogsArguments {
     /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
-    /// Only what this step wrote
+    /// Only what this step wrote: its id, or with its item, as in `all.1/ping`
     #[arg(long, value_name = "ID")]
     pub(crate) step: Option<String>,
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use flow_runtime::journal::{Chunk, RunId, Status};
+use flow_runtime::journal::{Chunk, RunId, Status, Stream};
 use flow_runtime::run::Effect;
 use serde_json::{Value, json};
 
@@ -25,12 +25,13 @@ pub(crate) fn run(arguments: &LogsArguments, output: &mut Output) -> Result<Exit
         arguments,
         run,
         steps: steps(&engine, run)?,
+        ends: HashMap::new(),
         after: 0,
         writing: None,
         is_in_line: false,
         pieces: Vec::new(),
     };
-    let has_run = |step: &String| log.steps.values().any(|known| known == step);
+    let has_run = |step: &String| log.steps.values().any(|known| known.is(step));
     if let Some(step) = &arguments.step
         && !arguments.follow
         && !has_run(step)
@@ -63,20 +64,40 @@ fn goes_on(engine: &Engine, run: RunId) -> Result<bool> {
 }
 
 /// The steps of a run so far, by the keys of their actions.
-fn steps(engine: &Engine, run: RunId) -> Result<HashMap<String, String>> {
+fn steps(engine: &Engine, run: RunId) -> Result<HashMap<String, Step>> {
     let history = engine.host.history(run)?.into_iter();
     let steps = history.filter_map(|(_, effect)| match effect {
-        Effect::Act(action) => Some((action.key, action.node)),
+        Effect::Act(action) => {
+            let name = action.name();
+            let id = action.node;
+            Some((action.key, Step { name, id }))
+        }
         _ => None,
     });
     Ok(steps.collect())
+}
+
+/// A step that wrote something.
+struct Step {
+    /// With the item it belongs to.
+    name: String,
+    id: String,
+}
+
+impl Step {
+    /// Whether somebody means it: one of an item by its whole name, or all of them by their id.
+    fn is(&self, asked: &str) -> bool {
+        self.name == asked || self.id == asked
+    }
 }
 
 /// A log while it is written out.
 struct Log<'a> {
     arguments: &'a LogsArguments,
     run: RunId,
-    steps: HashMap<String, String>,
+    steps: HashMap<String, Step>,
+    /// Where the pieces of each stream so far end.
+    ends: HashMap<(String, Stream), u64>,
     /// The last piece that was read.
     after: u64,
     /// The action that wrote last.
@@ -107,14 +128,22 @@ impl Log<'_> {
     }
 
     fn write(&mut self, chunk: Chunk, output: &mut Output) -> Result<()> {
-        let step = self.steps.get(&chunk.action).map_or("?", String::as_str);
+        let known = self.steps.get(&chunk.action);
         let wanted = self.arguments.step.as_deref();
-        if wanted.is_some_and(|wanted| wanted != step) {
+        if wanted.is_some_and(|wanted| !known.is_some_and(|step| step.is(wanted))) {
             return Ok(());
         }
-        let text = String::from_utf8_lossy(&chunk.bytes);
+        let step = known.map_or("?", |step| step.name.as_str());
+        let end = chunk.start + chunk.bytes.len() as u64;
+        let stream = (chunk.action.clone(), chunk.stream);
+        let read = self.ends.insert(stream, end).unwrap_or(0);
+        let (dropped, kept) = whole_lines(&chunk, read);
+        let text = String::from_utf8_lossy(kept);
         if let ShowFormat::Json = self.arguments.format {
-            let piece = json!({"step": step, "stream": chunk.stream, "text": text});
+            let mut piece = json!({"step": step, "stream": chunk.stream, "text": text});
+            if dropped > 0 {
+                piece["dropped"] = dropped.into();
+            }
             match self.arguments.follow {
                 true => output.line(piece)?,
                 false => self.pieces.push(piece),
@@ -128,7 +157,11 @@ impl Log<'_> {
                 output.line("")?;
             }
             output.line(heading)?;
-            self.writing = Some(chunk.action);
+            self.writing = Some(chunk.action.clone());
+        }
+        if dropped > 0 {
+            let mark = format!("[{dropped} bytes before this were dropped]");
+            output.line(output.paint.dim(&mark))?;
         }
         output.print(&text)?;
         self.is_in_line = wanted.is_none() && !text.ends_with('\n');
@@ -144,4 +177,16 @@ impl Log<'_> {
         }
         Ok(())
     }
+}
+
+/// How many bytes are missing before a piece of a stream that was read up to a place, and the piece
+/// from its first whole line on.
+fn whole_lines(chunk: &Chunk, read: u64) -> (u64, &[u8]) {
+    let missing = chunk.start.saturating_sub(read);
+    if missing == 0 {
+        return (0, &chunk.bytes);
+    }
+    let first = chunk.bytes.iter().position(|byte| *byte == b'\n');
+    let first = first.map_or(0, |newline| newline + 1);
+    (missing + first as u64, &chunk.bytes[first..])
 }

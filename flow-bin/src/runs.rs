@@ -41,17 +41,22 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
                 }
             }
             let journal = engine.host.journal();
-            let mut runs = journal.list(&listing, arguments.limit)?.runs;
-            for run in &mut runs {
-                stands(&engine.host, run)?;
+            let listed = journal.list(&listing, arguments.limit)?.runs;
+            let mut runs: Vec<(RunRecord, bool)> = Vec::with_capacity(listed.len());
+            for mut run in listed {
+                let interrupted = stands(&engine.host, &mut run)?;
+                runs.push((run, interrupted));
             }
-            runs.retain(|run| asked.is_empty() || asked.contains(&run.status));
+            runs.retain(|(run, _)| asked.is_empty() || asked.contains(&run.status));
             runs
         }
     };
     match arguments.format {
         RunsFormat::Json => {
-            let runs: Vec<Value> = runs.iter().map(record).collect();
+            let runs = runs.iter();
+            let runs: Vec<Value> = runs
+                .map(|(run, interrupted)| record(run, *interrupted))
+                .collect();
             output.line(format_args!("{:#}", json!({ "runs": runs })))?;
         }
         RunsFormat::Table if runs.is_empty() => output.tell("no runs"),
@@ -64,14 +69,14 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
                 heading("STARTED"),
                 heading(""),
             ]];
-            rows.extend(runs.iter().map(|run| {
+            rows.extend(runs.iter().map(|(run, interrupted)| {
                 let wakes = run.wake_at.map(|at| format!("until {}", time::iso(at)));
                 let note = run.error.as_deref().or(run.pending.as_deref());
                 let note = note.or(wakes.as_deref());
                 vec![
                     Cell::new(&run.id.to_string(), Paint::bold),
                     Cell::new(&run.workflow, plain),
-                    Cell::new(run.status.as_str(), look(run.status)),
+                    Cell::new(word(run, *interrupted), look(run.status)),
                     Cell::new(&time::iso(run.started_at), plain),
                     Cell::new(note.unwrap_or_default(), Paint::dim),
                 ]
@@ -99,8 +104,9 @@ fn tell_outside(output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// How a run stands, with those it has called and with nobody to drive it.
-fn stands(host: &Host, run: &mut RunRecord) -> Result<()> {
+/// How a run stands, with those it has called and with nobody to drive it. Gives whether it was
+/// interrupted.
+fn stands(host: &Host, run: &mut RunRecord) -> Result<bool> {
     let mut holds = run.id;
     if let Status::Running | Status::Waiting = run.status {
         let called = host.called(run.id)?;
@@ -115,22 +121,29 @@ fn stands(host: &Host, run: &mut RunRecord) -> Result<()> {
             holds = open.id;
         }
     }
-    if !host.journal().is_held(holds) {
-        alone(run);
-    }
-    Ok(())
+    Ok(!host.journal().is_held(holds) && alone(run))
 }
 
 /// A run that is marked as running and that nobody drives has lost its host, perhaps because
 /// nothing more could be written. It waits for somebody to resume it.
-fn alone(run: &mut RunRecord) {
+/// Gives whether it was interrupted.
+fn alone(run: &mut RunRecord) -> bool {
     let (status, reason) = match run.status {
         Status::Running => (Status::Waiting, "interrupted"),
         Status::Sleeping => (Status::Sleeping, "nobody wakes it"),
-        Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return,
+        Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => return false,
     };
     run.status = status;
     run.pending = Some(format!("{reason}; `flow resume` goes on"));
+    status == Status::Waiting
+}
+
+/// How a run stands, for people.
+fn word(run: &RunRecord, interrupted: bool) -> &'static str {
+    match interrupted {
+        true => "interrupted",
+        false => run.status.as_str(),
+    }
 }
 
 fn look(status: Status) -> Look {
@@ -143,8 +156,8 @@ fn look(status: Status) -> Look {
     }
 }
 
-fn record(run: &RunRecord) -> Value {
-    json!({
+fn record(run: &RunRecord, interrupted: bool) -> Value {
+    let mut record = json!({
         "run_id": run.id.to_string(),
         "workflow": run.workflow,
         "status": run.status.as_str(),
@@ -154,7 +167,11 @@ fn record(run: &RunRecord) -> Value {
         "pending": run.pending,
         "wake_at": run.wake_at.map(time::iso),
         "error": run.error,
-    })
+    });
+    if interrupted {
+        record["interrupted"] = true.into();
+    }
+    record
 }
 
 /// The journal and the run that a person means.
@@ -181,7 +198,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let (engine, run) = find(&arguments.run)?;
     let journal = engine.host.journal();
     let mut known = journal.run(run)?;
-    stands(&engine.host, &mut known)?;
+    let interrupted = stands(&engine.host, &mut known)?;
     let mut report = engine.host.report(run)?;
     if matches!(known.status, Status::Running | Status::Sleeping) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -189,18 +206,27 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         let so_far = u64::try_from(now).map_or(0, |now| now.saturating_sub(known.started_at));
         report.elapsed_ms = report.elapsed_ms.max(so_far);
     }
-    let pending = engine.host.pending(&report)?;
+    let mut pending = engine.host.pending(&report)?;
+    if interrupted {
+        // What its host was doing is nobody's to answer.
+        pending.retain(|awaited| awaited.action.what.is_asked());
+    }
     let steps = engine.host.visits(run)?;
     let inputs = inputs(&engine, &known)?;
     let called = engine.host.called(run)?;
     let error = report.error.as_ref();
     if let ShowFormat::Json = arguments.format {
-        let mut shown = record(&known);
+        let mut shown = record(&known, interrupted);
         shown["inputs"] = inputs;
         shown["final_state"] = json!(report.final_state);
         shown["states_executed"] = json!(report.states_executed);
         shown["elapsed_ms"] = json!(report.elapsed_ms);
         shown["output"] = report.output.to_json();
+        shown["return_values"] = match &report.return_values {
+            Some(values) => values.to_json(),
+            None => json!({}),
+        };
+        shown["session_id"] = json!(report.last_session);
         shown["state"] = report.state.to_json();
         shown["error"] = json!(error.map(|error| &error.message));
         shown["pending"] = pending.iter().map(|it| pending_json(run, it)).collect();
@@ -229,7 +255,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let mut rows = vec![
         field("run", &run.to_string(), Paint::bold),
         field("workflow", &known.workflow, plain),
-        field("status", known.status.as_str(), look(known.status)),
+        field("status", word(&known, interrupted), look(known.status)),
         field("started", &time::iso(known.started_at), plain),
         field(
             "took",
@@ -237,6 +263,10 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
             plain,
         ),
     ];
+    if interrupted {
+        let way = format!("flow resume {run}");
+        rows.push(field("goes on with", &way, plain));
+    }
     if let Some(at) = known.wake_at {
         rows.push(field("wakes", &time::iso(at), plain));
     }
@@ -261,6 +291,9 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     }
     section("state", &report.state.to_json(), output)?;
     section("output", &report.output.to_json(), output)?;
+    if let Some(values) = &report.return_values {
+        section("return values", &values.to_json(), output)?;
+    }
     // What is being done stands among the steps.
     let is_asked = |deed: &Deed| match deed {
         Deed::Prompt { .. }

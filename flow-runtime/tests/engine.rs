@@ -582,6 +582,46 @@ steps:
 }
 
 #[test]
+fn a_resumed_call_goes_on_in_the_run_that_was_called_where_that_failed() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![(
+        "child",
+        "name: child\nsteps:\n  - {id: one, type: shell, command: 'echo one >> log'}\n  - {id: two, type: shell, command: 'echo two >> log; test -e ready'}\noutputs: {v: {type: string, value: done}}\n",
+    )]));
+    let host = Host::new(options);
+    let definition = "name: caller
+steps:
+  - {id: sub, type: call, workflow: child, output_to: r}
+outputs: {v: {type: string, value: '{{ state.r.v }}'}}
+";
+    let failed = place.start(&host, definition);
+    assert_eq!(failed.status, ReportStatus::Failed);
+    std::fs::write(place.path("ready"), "").unwrap();
+    let done = place.resume(&host, failed.run);
+    assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
+    assert_eq!(lines(&place.path("log")), ["one", "two", "two"]);
+    assert_eq!(done.output.to_json(), json!({"v": "done"}));
+    assert_eq!(host.called(failed.run).unwrap().len(), 1);
+}
+
+#[test]
+fn a_call_that_is_tried_again_calls_again() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![(
+        "child",
+        "name: child\nsteps:\n  - {id: one, type: shell, command: 'echo one >> log; test $(wc -l < log) -gt 1'}\n",
+    )]));
+    let host = Host::new(options);
+    let definition =
+        "name: caller\nsteps: [{id: sub, type: call, workflow: child, retry: {attempts: 2}}]\n";
+    let done = place.start(&host, definition);
+    assert_eq!(done.status, ReportStatus::Completed, "{:?}", done.error);
+    assert_eq!(host.called(done.run).unwrap().len(), 2);
+}
+
+#[test]
 fn a_task_that_returns_its_error_is_tried_again_and_collected_first() {
     let place = Place::new();
     let report = place.run(

@@ -675,6 +675,14 @@ steps:
     assert_eq!(cut["cut"], json!(true));
     assert_eq!(cut["dropped"], json!(1_100_000 - 1_048_575));
     assert_eq!(cut["end"], json!("ä\n"));
+    // The state has no room for all that a result holds; it has what fits, and says so.
+    let fits = completed(
+        "steps:
+  - {id: much, type: shell, command: seq 300000, output_to: all}
+  - {type: return, value: ['{{ state.all.truncated }}', '{{ state.all.dropped.stdout + (state.all.stdout | length) }}']}
+",
+    );
+    assert_eq!(fits, json!([true, 1_988_895]));
     // What was only said beside the output is not missed.
     let aside = "steps:
   - {type: shell, command: 'seq 300000 >&2; echo whole', output_format: text, output_to: all}
@@ -734,4 +742,41 @@ outputs: {r: {type: array, value: '{{ state.r }}'}}
 ",
     );
     assert_eq!(output, json!({"r": [10, 20]}));
+}
+
+#[test]
+fn how_a_command_failed_is_data_where_its_whole_result_is_written() {
+    let output = completed(
+        "steps:
+  - {id: a, type: shell, command: 'echo out; exit 3', output_to: a, on_error: continue}
+  - {id: b, type: shell, command: 'exit 4', output_to: b, retry: {attempts: 2}, on_error: continue}
+  - {id: c, type: shell, command: 'exit 5', output_to: c, on_error: {goto: end}}
+  - {id: never, type: shell, command: 'exit 1'}
+  - {id: end, type: shell, command: 'exit 6', output_to: d, output_format: text, on_error: continue}
+outputs:
+  a: {type: string, value: '{{ state.a.exit_code }} {{ state.a.stdout }}'}
+  b: {type: integer, value: '{{ state.b.exit_code }}'}
+  c: {type: integer, value: '{{ state.c.exit_code }}'}
+  d: {type: boolean, value: '{{ state.d is defined }}'}
+",
+    );
+    assert_eq!(output, json!({"a": "3 out\n", "b": 4, "c": 5, "d": false}));
+}
+
+#[test]
+fn a_prepared_answer_is_read_as_one_that_is_typed() {
+    let bench = Bench::new(json!({"ok": "yes", "pick": 1, "number": 42, "no": {"confirmed": "n"}}));
+    let report = bench.run(
+        "steps:
+  - {id: ok, type: prompt, kind: confirm, message: Ready?, output_to: ok}
+  - {id: pick, type: prompt, kind: choice, message: Which?, options: ['1', '2'], output_to: pick}
+  - {id: number, type: prompt, kind: text, message: How many?, output_to: number}
+  - {id: no, type: prompt, kind: confirm, message: Sure?, output_to: no}
+  - type: return
+    value: ['{{ state.ok.confirmed }}', '{{ state.pick.selected }}', '{{ state.number.input }}', '{{ state.no.confirmed }}']
+",
+        json!({}),
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.output.to_json(), json!([true, "1", "42", false]));
 }

@@ -75,6 +75,24 @@ async def http_answers_what_is_no_message_as_json_rpc_does(place):
             assert answer.status_code == 413, answer
 
 
+async def a_server_in_a_terminal_says_so_and_ends_when_it_is_told_to(place):
+    ours, its = os.openpty()
+    process = await asyncio.create_subprocess_exec(
+        FLOW, "serve", cwd=place.project, env=place.env,
+        stdin=its, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert b"MCP" in await process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        os.close(ours)
+        os.close(its)
+
+
 async def http_listens_on_this_machine_only(place):
     await place.flow("serve", "--http", "0.0.0.0:0", code=2)
     await place.flow("serve", "--http", "nonsense", code=2)
@@ -228,3 +246,16 @@ async def a_client_that_says_nothing_is_no_error(place):
     process.stdin.close()
     assert await process.wait() == 0
     assert await process.stderr.read() == b""
+
+
+async def a_session_that_has_ended_is_said_to_have_ended(place):
+    async with place.serve() as served:
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+        begin = {
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+        }
+        async with httpx2.AsyncClient() as client:
+            answer = await client.post(served.url, headers=headers, json=begin)
+            session = {**headers, "Mcp-Session-Id": answer.headers["mcp-session-id"]}
+            assert (await client.delete(served.url, headers=session)).status_code == 204

@@ -1220,3 +1220,76 @@ async def a_cancelled_run_is_said_to_be_cancelled_when_it_is_to_go_on(place):
         await place.flow("cancel", ran["workflow_id"])
         reason = await refused(client, "resume_workflow", {"workflow_id": ran["workflow_id"]})
         assert "was cancelled" in reason, reason
+
+
+async def a_judge_sees_the_screen_of_now_and_answers_by_name_and_the_values_come_back(place):
+    definition = {
+        "name": "asked",
+        "return_values": {"RESULT": "what came of it"},
+        "initial_state": "o",
+        "states": {
+            "o": {"action": {"tool": "open_terminal"}, "transitions": [{"condition": "success", "next_state": "t"}]},
+            "t": {
+                "action": {"tool": "send_input", "params": {"input_text": "echo $((40 + 2)) seen; export RESULT=good\n"}},
+                "transitions": [
+                    {"condition": {"description": "42 was seen"}, "next_state": "yes"},
+                    {"condition": {"description": "it was not"}, "next_state": "no"},
+                ],
+            },
+            "yes": {"action": {"tool": "run_command", "params": {"command": "echo $RESULT"}}},
+            "no": {"action": {"type": "shell", "command": "exit 1"}},
+        },
+    }
+    answers = [{"next_state": "yes"}, {"choice": "yes"}, {"choice": 0}, {"index": 0}, {"state": "yes"}, "yes", 0]
+    async with place.connect() as client:
+        for answer in answers:
+            waits = await call(client, "run_workflow", {"workflow_definition": definition})
+            pending = waits["pending"]
+            expect(pending, type="judge")
+            assert "42 seen" in pending["result"]["screen_content"], pending
+            assert "next_state" in pending["instructions"], pending
+            expect(pending["choices"][1], index=1, next_state="no", description="it was not")
+            run = {"workflow_id": waits["workflow_id"]}
+            step = (await call(client, "get_next_step", run))["step"]
+            assert step["definition"]["result"]["screen_content"] == pending["result"]["screen_content"], step
+            turn = await call(client, "submit_step_result", {**run, "step_id": pending["step_id"], "result": answer})
+            expect(turn, status="completed", return_values={"RESULT": "good"})
+            expect(await call(client, "get_next_step", run), return_values={"RESULT": "good"})
+            status = await call(client, "get_workflow_status", run)
+            expect(status, return_values={"RESULT": "good"}, recursion_depth=0, saved_workflow_name="asked")
+            assert status["session_id"] == status["final_variables"]["session_id"], status
+            assert "RESULT" in status["workflow_signature"]["return_values"], status
+        assert (await call(client, "complete_workflow", run))["return_values"] == {"RESULT": "good"}
+        shown = json.loads(await place.flow("show", run["workflow_id"], "--format", "json"))
+        expect(shown, return_values={"RESULT": "good"}, session_id=status["session_id"])
+
+
+async def runs_stand_under_their_own_names_and_nothing_is_called_by_how_it_came(place):
+    body = {"steps": [{"id": "s", "type": "shell", "command": "echo same"}]}
+    async with place.connect() as client:
+        first = await call(client, "run_workflow", {"workflow_definition": {"name": "first", **body}})
+        expect(first, workflow_name="first", saved_workflow_name="first", workflow_saved=True)
+        second = await call(client, "run_workflow", {"workflow_definition": {"name": "second", **body}})
+        expect(second, workflow_name="second", saved_workflow_name="first", workflow_saved=False)
+        nameless = await call(client, "run_workflow", {"workflow_definition": body})
+        expect(nameless, workflow_name=None, saved_workflow_name="first")
+        runs = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+        assert [run["workflow"] for run in runs] == ["first", "second", "first"], runs
+        bad = await call(client, "create_workflow", {"workflow_definition": {"steps": [{"type": "nonsense"}]}})
+        expect(bad, success=False, workflow_name="")
+        listed = await call(client, "create_workflow", {"workflow_definition": {"name": "list", **body, "outputs": {"x": "1"}}})
+        assert any("_list" in warning for warning in listed["warnings"]), listed
+        expect(await call(client, "flow", {"flow_name": "_list"}), status="completed")
+
+
+async def a_plan_shows_variables_as_they_are_written(place):
+    place.workflow("greet", """\
+name: greet
+initial_state: a
+states:
+  a:
+    action: {tool: run_command, params: {command: "echo {who}", session_id: "{session_id}"}}
+""")
+    async with place.connect() as client:
+        plan = await call(client, "flow", {"flow_name": "greet", "dry_run": True})
+        assert "{who}" in str(plan["plan"]) and "variable(" not in str(plan["plan"]), plan

@@ -51,7 +51,7 @@ impl Watch for Details {
                     1 => String::new(),
                     attempt => format!(" (attempt {attempt})"),
                 };
-                Some(format!("{}{again}: {}", action.node, done(&action.what)))
+                Some(format!("{}{again}: {}", action.name(), done(&action.what)))
             }
             (Level::Info, _) => None,
         };

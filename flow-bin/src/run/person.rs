@@ -112,7 +112,12 @@ impl Person {
         };
         if complaint.is_none() {
             for (index, choice) in choices.iter().enumerate() {
-                text.push_str(&format!("  {}) {choice}\n", index + 1));
+                match question.kind {
+                    Asked::Prompt(_, options) if are_numbers(options) => {
+                        text.push_str(&format!("  - {choice}\n"));
+                    }
+                    _ => text.push_str(&format!("  {}) {choice}\n", index + 1)),
+                }
             }
         }
         text.push_str(match question.kind {
@@ -201,9 +206,13 @@ fn understood(kind: Asked<'_>, line: &str) -> Result<Value, String> {
         Asked::Prompt(PromptKind::Choice, options) => {
             let line = line.trim();
             let by_text = options.iter().find(|option| label(option) == line);
-            let by_number = || options.get(number(line)?);
+            let by_number = || options.get(number(line).filter(|_| !are_numbers(options))?);
             match by_text.or_else(by_number) {
                 Some(option) => Ok(Value::map([("selected", option.clone())])),
+                None if are_numbers(options) => {
+                    let labels: Vec<String> = options.iter().map(label).collect();
+                    Err(format!("answer one of {}", labels.join(", ")))
+                }
                 None => Err(format!("answer a number from 1 to {}", options.len())),
             }
         }
@@ -221,6 +230,12 @@ fn understood(kind: Asked<'_>, line: &str) -> Result<Value, String> {
             }
         }
     }
+}
+
+/// Whether options are numbers themselves, so that one before each would only confuse.
+fn are_numbers(options: &[Value]) -> bool {
+    let is_number = |option: &Value| label(option).trim().parse::<f64>().is_ok();
+    options.iter().any(is_number)
 }
 
 /// A number that people count from one, as an index.
@@ -289,16 +304,25 @@ mod tests {
 
     #[test]
     fn a_choice_is_made_by_text_or_number() {
-        let options = [Value::text("red"), Value::text("2"), Value::Int(7)];
+        let options = [Value::text("red"), Value::text("green"), Value::text("b2")];
         let kind = Asked::Prompt(PromptKind::Choice, &options);
         let chosen = |line| understood(kind, line).map(|it| it.get("selected").cloned());
         assert_eq!(chosen("red\n").unwrap(), Some(Value::text("red")));
         assert_eq!(chosen("1").unwrap(), Some(Value::text("red")));
-        assert_eq!(chosen("2").unwrap(), Some(Value::text("2")));
-        assert_eq!(chosen("3").unwrap(), Some(Value::Int(7)));
+        assert_eq!(chosen("2").unwrap(), Some(Value::text("green")));
         for wrong in ["0", "4", "blue", ""] {
             assert_eq!(chosen(wrong).unwrap_err(), "answer a number from 1 to 3");
         }
+    }
+
+    #[test]
+    fn options_that_are_numbers_are_chosen_by_what_they_are() {
+        let options = [Value::Int(3), Value::text("2"), Value::Int(1)];
+        let kind = Asked::Prompt(PromptKind::Choice, &options);
+        let chosen = |line| understood(kind, line).map(|it| it.get("selected").cloned());
+        assert_eq!(chosen("3").unwrap(), Some(Value::Int(3)));
+        assert_eq!(chosen("2").unwrap(), Some(Value::text("2")));
+        assert_eq!(chosen("4").unwrap_err(), "answer one of 3, 2, 1");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use flow_model::graph::PromptKind;
-use flow_runtime::host::{Pending, Report, ReportStatus};
+use flow_runtime::host::{JUDGE_INSTRUCTIONS, Pending, Report, ReportStatus};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::{Deed, FailureKind};
 use flow_runtime::value::Value as Given;
@@ -21,7 +21,11 @@ pub(crate) fn finish(
     driving: &Driving,
     output: &mut Output,
 ) -> Result<Exit> {
-    let pending = engine.host.pending(report)?;
+    let mut pending = engine.host.pending(report)?;
+    if report.status == ReportStatus::Interrupted {
+        // What was being done here is nobody's to answer.
+        pending.retain(|awaited| awaited.action.what.is_asked());
+    }
     let secrets = match report.status {
         ReportStatus::Waiting => engine.missing_secrets(report)?,
         ReportStatus::Completed
@@ -116,11 +120,19 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
             pending["message"] = json!(message);
             pending["options"] = options.iter().map(Given::to_json).collect();
         }
-        Deed::Judge { choices, .. } => {
-            let choices = choices.iter();
-            pending["choices"] = choices
-                .map(|(description, state)| json!({"description": description, "state": state}))
-                .collect();
+        Deed::Judge { choices, result } => {
+            let choices = choices.iter().enumerate();
+            let choices = choices.map(|(index, (description, state))| {
+                json!({
+                    "index": index,
+                    "description": description,
+                    "next_state": state,
+                    "state": state,
+                })
+            });
+            pending["choices"] = choices.collect();
+            pending["result"] = result.to_json();
+            pending["instructions"] = json!(JUDGE_INSTRUCTIONS);
         }
         Deed::Delegate {
             instructions,
@@ -198,15 +210,22 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 _ => output.error(message),
             }
             let kind = report.error.as_ref().map(|error| error.kind);
-            if kind == Some(FailureKind::Arguments) {
-                output.help(
+            match kind {
+                Some(FailureKind::Arguments) => output.help(
                     "set them in this shell, or write `NAME=value` before the command, and run it again",
-                );
-                return;
+                ),
+                Some(FailureKind::TimeLimit) => output.help(&format!(
+                    "`flow resume {run}` goes on, with its time again; --timeout TIME gives it another"
+                )),
+                Some(FailureKind::ReturnValues) => {
+                    output.help(&format!("`flow resume {run}` looks for them again"));
+                }
+                // Its outputs, or its initial state: the same would happen again.
+                _ if step.is_none() => {}
+                _ => output.help(&format!("`flow resume {run}` tries the failed step again")),
             }
-            output.help(&format!("`flow resume {run}` tries the failed step again"));
-            if let Some(FailureKind::Limit | FailureKind::TimeLimit) = kind {
-                output.help("with --max-steps N or --timeout TIME it may do more than before");
+            if kind == Some(FailureKind::Limit) && message.contains("--max-steps") {
+                output.help("with --max-steps N it may do more than before");
             }
         }
         ReportStatus::Cancelled => {

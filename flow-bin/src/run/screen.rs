@@ -152,7 +152,7 @@ impl Screen {
                 "event": "step_started",
                 "run_id": run.to_string(),
                 "workflow": graph.name,
-                "step": place.node,
+                "step": place.name(),
                 "type": node.map(|node| node.kind.word()),
                 "description": node.and_then(|node| node.description.as_deref()),
                 "frame": place.frame,
@@ -162,8 +162,8 @@ impl Screen {
             return;
         }
         let title = match node.and_then(|node| node.description.as_deref()) {
-            Some(description) => format!("{}  {}", place.node, clean(description)),
-            None => place.node.clone(),
+            Some(description) => format!("{}  {}", place.name(), clean(description)),
+            None => place.name(),
         };
         let mut shown = self.shown();
         shown.under_way.push(UnderWay {
@@ -183,7 +183,7 @@ impl Screen {
                 "event": "step_ended",
                 "run_id": run.to_string(),
                 "workflow": graph.name,
-                "step": place.node,
+                "step": place.name(),
                 "frame": place.frame,
                 "outcome": outcome.word(),
                 "error": outcome.error(),
@@ -191,14 +191,18 @@ impl Screen {
             }));
         }
         let mut shown = self.shown();
-        let of_this = |step: &UnderWay| step.run == run && step.place == *place;
+        let of_this = |step: &UnderWay| {
+            let same = (step.place.frame, &step.place.node) == (place.frame, &place.node);
+            step.run == run && same
+        };
         let begun = shown.under_way.iter().position(of_this);
         let begun = begun.map(|index| shown.under_way.remove(index));
         let is_bad = outcome.error().is_some();
         if begun.is_none() && !is_bad {
             return;
         }
-        let title = begun.as_ref().map_or(&place.node, |step| &step.title);
+        let name = place.name();
+        let title = begun.as_ref().map_or(&name, |step| &step.title);
         let took = begun.as_ref().map_or(String::new(), |step| {
             format!(" {}", self.paint.dim(&elapsed(step.since.elapsed())))
         });
@@ -236,7 +240,7 @@ impl Watch for Screen {
                 "event": "action",
                 "run_id": run.to_string(),
                 "workflow": graph.name,
-                "step": action.node,
+                "step": action.name(),
                 "frame": action.frame,
                 "attempt": action.attempt,
                 "key": action.key,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flow_model::graph::{Graph, Operation};
 use flow_model::tools::{
     CheckpointWorkflowRequest, CheckpointWorkflowResponse, CompleteStatus, CompleteWorkflowRequest,
-    CompleteWorkflowResponse, GetNextStepRequest, GetWorkflowStateRequest,
+    CompleteWorkflowResponse, Entries, GetNextStepRequest, GetWorkflowStateRequest,
     GetWorkflowStateResponse, GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus,
     NextStepResponse, OpenTask, ResumeWorkflowRequest, ResumeWorkflowResponse,
     StartWorkflowRequest, StartWorkflowResponse, StateOperation, StateUpdate, StepStatus,
@@ -107,7 +107,7 @@ async fn start_workflow(
     let wait = patience(request.wait_seconds);
     let turn = agents.next(run, None, TaskPage::default(), wait).await?;
     let state = agents.state(run).await?;
-    let next = answer(turn);
+    let next = answer(&server, turn)?;
     Ok(StartWorkflowResponse {
         workflow_id: next.workflow_id,
         workflow_name: graph.name.to_string(),
@@ -116,6 +116,7 @@ async fn start_workflow(
         step: next.step,
         wake_at: next.wake_at,
         output: next.output,
+        return_values: next.return_values,
         error: next.error,
     })
 }
@@ -139,7 +140,7 @@ async fn get_next_step(
         None => patience(WAIT),
     };
     let turn = server.agents.next(run, task, page, patience).await?;
-    Ok(answer(turn))
+    answer(&server, turn)
 }
 
 async fn submit_step_result(
@@ -153,7 +154,7 @@ async fn submit_step_result(
     let step = Some(request.step_id.as_str());
     let page = TaskPage::default();
     let turn = server.agents.submit(run, step, submission, page, wait);
-    Ok(answer(turn.await?))
+    answer(&server, turn.await?)
 }
 
 async fn submit_result(
@@ -166,7 +167,7 @@ async fn submit_result(
     let wait = patience(request.wait_seconds);
     let page = TaskPage::default();
     let turn = server.agents.submit(run, None, submission, page, wait);
-    Ok(answer(turn.await?))
+    answer(&server, turn.await?)
 }
 
 fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Submission {
@@ -204,7 +205,7 @@ async fn get_workflow_status(
             drives: false,
         };
         let turn = server.agents.next(run, None, page, patience).await?;
-        let next = answer(turn);
+        let next = answer(&server, turn)?;
         status.status = standing::told(next.status, status.alive);
         status.wake_at = next.wake_at;
         status.pending = next.step.and_then(|step| {
@@ -352,7 +353,7 @@ async fn resume_workflow(
     let turn = agents.next(run, None, TaskPage::default(), wait).await?;
     let report = agents.report(run).await?;
     let last = agents.last_checkpoint(run).await?;
-    let next = answer(turn);
+    let next = answer(&server, turn)?;
     Ok(ResumeWorkflowResponse {
         workflow_id: next.workflow_id,
         workflow_name: report.workflow,
@@ -365,6 +366,7 @@ async fn resume_workflow(
         open_task_count: next.open_task_count,
         wake_at: next.wake_at,
         output: next.output,
+        return_values: next.return_values,
         error: next.error,
     })
 }
@@ -385,7 +387,7 @@ async fn complete_workflow(
     let agents = &server.agents;
     agents.conclude(run, how, reason).await?;
     let turn = agents.next(run, None, TaskPage::default(), Patience::NONE);
-    let next = answer(turn.await?);
+    let next = answer(&server, turn.await?)?;
     let state = agents.state(run).await?;
     Ok(CompleteWorkflowResponse {
         success: next.status == LoopStatus::Completed,
@@ -393,13 +395,25 @@ async fn complete_workflow(
         status: next.status,
         final_state: state.to_json(),
         output: next.output,
+        return_values: next.return_values,
         error: next.error,
     })
 }
 
 /// What an agent is told, as the tools say it.
-fn answer(turn: Turn) -> NextStepResponse {
-    NextStepResponse {
+fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
+    let is_over = match turn.status {
+        TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Cancelled => true,
+        TurnStatus::Running
+        | TurnStatus::Waiting
+        | TurnStatus::WaitingForTasks
+        | TurnStatus::Sleeping => false,
+    };
+    let return_values = match is_over && turn.task.is_none() {
+        true => standing::return_values(&server.host.report(turn.run)?),
+        false => Entries::default(),
+    };
+    Ok(NextStepResponse {
         workflow_id: turn.run.to_string(),
         task_id: turn.task,
         status: match turn.status {
@@ -417,9 +431,10 @@ fn answer(turn: Turn) -> NextStepResponse {
         open_step: turn.open_step,
         wake_at: turn.wakes.map(time::iso),
         output: turn.output.to_json(),
+        return_values,
         error: turn.error.map(|error| error.message),
         note: turn.note,
-    }
+    })
 }
 
 fn open_task(task: Task) -> OpenTask {

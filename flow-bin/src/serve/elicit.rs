@@ -138,6 +138,10 @@ pub(super) fn answer(asked: Asked<'_>, said: &ElicitResult) -> Answer {
     match said.action {
         ElicitationAction::Decline => return Answer::Declined("declined".to_owned()),
         ElicitationAction::Accept => {}
+        // A message that was closed was seen, and asks for nothing.
+        _ if matches!(asked, Asked::Prompt(PromptKind::Info, _)) => {
+            return Answer::Declined("closed".to_owned());
+        }
         // Cancelled, or something of a later protocol.
         _ => return Answer::Later,
     }

@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_word_without_a_key_is_named() {
-        let told = words("Ann who=Bob").unwrap_err();
+        let told = words("Ann who=Bob").expect_err("it has no key");
         assert!(
             told.starts_with("`Ann` is not of the form key=value"),
             "{told}"

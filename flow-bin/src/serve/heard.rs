@@ -58,7 +58,12 @@ impl<R: AsyncRead + Unpin> Heard<R> {
         while !self.is_whole {
             let available = self.reader.fill_buf().await.ok()?;
             if available.is_empty() {
-                return None;
+                // The last line need not end.
+                if self.line.is_empty() && !self.is_too_long {
+                    return None;
+                }
+                self.is_whole = true;
+                break;
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
@@ -166,7 +171,7 @@ mod tests {
             r#"{"method":"notifications/odd"}"#.to_owned(),
             r#"{"jsonrpc":"2.0","id":9,"res":1}"#.to_owned(),
             format!("\u{feff}{ping}\r"),
-            "half a line".to_owned(),
+            format!("{ping}"),
         ];
         assert_eq!(
             heard(said.join("\n").as_bytes()).await,
@@ -178,9 +183,13 @@ mod tests {
                 json!([8, -32600]),
                 Value::Null,
                 json!([null, -32600]),
+                ping.clone(),
                 ping,
             ]
         );
+        assert_eq!(heard(b"half a li").await, [json!([null, -32700])]);
+        assert_eq!(heard(b"\n").await, [Value::Null]);
+        assert_eq!(heard(b"").await, [] as [Value; 0]);
     }
 
     #[tokio::test]

@@ -76,6 +76,7 @@ pub(super) async fn serve<H: ServerHandler>(
     let router = Router::new()
         .nest_service(PATH, service)
         .layer(middleware::from_fn(answer_unreadable))
+        .layer(middleware::from_fn(answer_ended))
         .layer(middleware::from_fn_with_state(door.clone(), admit));
     let note = Note::leave(directory, bound, &url, &door)?;
     output.tell(format_args!("serving at {url}"));
@@ -185,6 +186,16 @@ async fn answer_unreadable(request: Request, next: Next) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json")];
     let answer = heard::unreadable(&said).to_string();
     (StatusCode::BAD_REQUEST, kind, answer).into_response()
+}
+
+/// Says of a session that has ended that it has; clients take "accepted" for a failure.
+async fn answer_ended(request: Request, next: Next) -> Response {
+    let ends = request.method() == Method::DELETE;
+    let response = next.run(request).await;
+    match ends && response.status() == StatusCode::ACCEPTED {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => response,
+    }
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {

@@ -16,7 +16,7 @@ use flow_model::tools::{
 };
 use flow_runtime::journal::{Hash, Tally};
 use flow_runtime::library::{
-    Definition, Entry, Fault, Location, Place, StoreError, Workflow, read,
+    Definition, Entry, Fault, Location, Place, StoreError, Workflow, read, says_name,
 };
 use flow_runtime::run::time;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use super::Server;
 use super::catalogue::{Reading, found_at};
 use super::definition::findings;
-use super::tool::{Call, Offer, Refused, Reply};
+use super::tool::{Call, LIST, Offer, Refused, Reply};
 use crate::list;
 
 pub(super) fn offers() -> Vec<Offer> {
@@ -318,12 +318,19 @@ async fn create_workflow(
             response.workflow_name = created.entry.name;
             response.workflow_signature = Some(created.signature);
             response.warnings = findings(&created.compiled, Severity::Warning);
+            if response.workflow_name == LIST {
+                response.warnings.push(format!(
+                    "`{LIST}` is what `flow` takes for the list of workflows: run this one with \
+                     flow_name `_{LIST}`, or with `run_workflow`"
+                ));
+            }
             // Whoever waits for new workflows hears of it now.
             server.shelves.reading();
         }
         Err(StoreError::Invalid(compiled)) => {
             let errors = findings(&compiled, Severity::Error);
             let name = compiled.draft().map(|draft| draft.name.to_string());
+            let name = name.filter(|_| says_name(&request.workflow_definition));
             response.workflow_name = name.unwrap_or_default();
             response.error = Some(match errors.len() {
                 1 => "the definition has an error".to_owned(),

@@ -54,6 +54,7 @@ mod terminal;
 mod tool;
 mod workflow;
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -210,8 +211,13 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         });
     }
     let server = Server::new(target::library()?, arguments)?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let interrupts = Interrupts::new()?;
+        if arguments.http.is_none() && io::stdin().is_terminal() {
+            output.tell("a client is expected to speak MCP here; Ctrl-C ends this");
+            let help = "`flow serve --http 127.0.0.1:7333` serves clients that are running already";
+            output.help(help);
+        }
         let watched = Arc::clone(&server);
         let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
         let served = match &arguments.http {
@@ -228,6 +234,9 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         look_out.abort();
         server.stop().await;
         served
-    })?;
+    });
+    // A read of a terminal cannot be given up, and nobody waits for what it would give.
+    runtime.shutdown_background();
+    served?;
     Ok(Exit::Done)
 }

@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flow_model::tools::{GetWorkflowStatusResponse, LogEntry, LoopStatus};
+use flow_model::tools::{
+    Entries, GetWorkflowStatusResponse, LogEntry, LoopStatus, WorkflowSignature,
+};
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
 use flow_runtime::run::{Action, Deed, time};
@@ -32,6 +34,19 @@ pub(super) fn object(value: &Given) -> Map<String, Value> {
         Value::Object(map) => map,
         _ => Map::new(),
     }
+}
+
+/// The environment variables that a run was to set and that are set, by name.
+pub(super) fn return_values(report: &Report) -> Entries<String> {
+    let values = report.return_values.as_ref().and_then(Given::as_map);
+    let values = values.into_iter().flat_map(|values| &values.0);
+    let text = |value: &Given| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    };
+    values
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect()
 }
 
 /// What a run and the runs it called wait for, each with everything needed to answer it.
@@ -112,6 +127,8 @@ pub(super) fn status(
     let alive = is_alive(server, run);
     let all_pending = pending(server, &report)?;
     let (execution_log, next_log_cursor) = log(server, run, log_cursor)?;
+    let program = server.host.program_of(run)?;
+    let kept = report.kept.as_ref().and_then(|kept| kept.as_ref().ok());
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
         status: told(loop_status(server, &report)?, alive),
@@ -124,9 +141,15 @@ pub(super) fn status(
         state: report.state.to_json(),
         final_variables: object(&report.variables),
         output: report.output.to_json(),
+        return_values: return_values(&report),
+        workflow_signature: WorkflowSignature::of(program.graph()),
+        workflow_saved: kept.is_some_and(|kept| kept.is_new),
+        saved_workflow_name: kept.map(|kept| kept.name.clone()),
+        recursion_depth: report.recursion_depth,
         error: report.error.as_ref().map(|error| error.message.clone()),
         total_elapsed_time: seconds(report.elapsed_ms),
         states_executed: report.states_executed,
+        session_id: report.last_session,
         final_state: report.final_state,
         workflow_name: report.workflow,
     })

@@ -10,6 +10,7 @@ use flow_model::tools::{
 };
 use flow_runtime::host::{self, Answer, Pending, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
+use flow_runtime::library::says_name;
 use flow_runtime::run::{Happening, Refusal};
 use flow_runtime::value::Value as Given;
 use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequests, InputRequiredResult};
@@ -66,10 +67,14 @@ async fn run_workflow(
             ));
         }
     };
+    let is_named = match (&request.workflow_name, &request.workflow_definition) {
+        (None, Some(definition)) => says_name(definition),
+        _ => true,
+    };
     let mut response = RunWorkflowResponse {
         success: false,
         status: RunStatus::Failed,
-        workflow_name: definition.name(),
+        workflow_name: definition.name().filter(|_| is_named),
         workflow_id: None,
         session_id: request.session_id.clone(),
         final_state: String::new(),
@@ -155,7 +160,7 @@ async fn run_workflow(
     response.workflow_id = Some(report.run.to_string());
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
-    response.return_values = texts(report.return_values.as_ref());
+    response.return_values = standing::return_values(&report);
     response.session_id = report.last_session.or(response.session_id);
     response.final_variables = object(&report.variables);
     response.output = report.output.to_json();
@@ -246,6 +251,10 @@ async fn flow(
     response.states_executed = Some(report.states_executed);
     response.total_elapsed_time = Some(seconds(report.elapsed_ms));
     response.output = Some(report.output.to_json());
+    response.return_values = report
+        .return_values
+        .is_some()
+        .then(|| standing::return_values(&report));
     response.state = Some(report.state.to_json());
     response.final_state = report.final_state;
     response.error = report.error.map(|error| error.message);
@@ -460,20 +469,4 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
             }
         }
     })
-}
-
-/// Values of environment variables, by name.
-fn texts(values: Option<&Given>) -> Entries<String> {
-    let entries = values
-        .and_then(Given::as_map)
-        .into_iter()
-        .flat_map(|it| &it.0);
-    entries
-        .map(|(name, value)| {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            (name.to_string(), text)
-        })
-        .collect()
 }

@@ -42,16 +42,16 @@ fn a_failed_step_keeps_its_error_and_each_attempt_is_a_visit() {
         .map(|it| serde_json::from_str(it).unwrap())
         .collect();
     assert!(
-        ended
-            .iter()
-            .any(|it| it["event"] == "step_ended" && it["step"] == "boom" && it["error"] == error),
+        ended.iter().any(|it| it["event"] == "step_ended"
+            && it["step"] == "again.0/boom"
+            && it["error"] == error),
         "{}",
         run.stdout
     );
     let failed = [
         json!(["fine", "success", null]),
         json!(["again", "stopped", null]),
-        json!(["boom", "failure", error]),
+        json!(["again.0/boom", "failure", error]),
     ];
     assert_eq!(visits(&place), failed);
 
@@ -59,8 +59,8 @@ fn a_failed_step_keeps_its_error_and_each_attempt_is_a_visit() {
     assert_eq!(place.run(&["resume", "latest"]).code, 0);
     let after = [
         json!(["again", "success", null]),
-        json!(["boom", "success", null]),
-        json!(["boom", "success", null]),
+        json!(["again.0/boom", "success", null]),
+        json!(["again.1/boom", "success", null]),
     ];
     assert_eq!(visits(&place), [failed.as_slice(), &after].concat());
 }
@@ -143,6 +143,48 @@ fn a_loop_that_is_left_early_is_over() {
         visits(&place),
         [over("rounds"), over("out"), over("more"), over("end")]
     );
+}
+
+#[test]
+fn a_step_of_an_item_has_the_item_in_its_name_wherever_it_is_shown() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "tasks: {t: {inputs: {x: string}, steps: [{id: ping, type: shell, command: 'echo {{ inputs.x }}'}]}}
+steps:
+  - {id: all, type: foreach, items: [a, b], task: t, sequential: true}
+",
+    )]);
+    let run = place.run(&["run", "w.yaml"]);
+    assert!(run.stderr.contains("all.1/ping"), "{}", run.stderr);
+    let names: Vec<Value> = visits(&place).iter().map(|it| it[0].clone()).collect();
+    assert_eq!(names, ["all", "all.0/ping", "all.1/ping"]);
+    let one = place.run(&["logs", "latest", "--step", "all.1/ping"]);
+    assert_eq!(one.stdout, "b\n");
+    let both = place.run(&["logs", "latest", "--step", "ping"]);
+    assert_eq!(both.stdout, "a\nb\n");
+    let logs = place.run(&["logs", "latest", "--format", "json"]).json();
+    assert_eq!(logs["logs"][1]["step"], "all.1/ping");
+}
+
+#[test]
+fn a_log_that_lost_its_beginning_says_so_and_begins_with_a_line() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "steps: [{id: big, type: shell, command: seq 1 300000, output_to: r}]\n",
+    )]);
+    assert_eq!(place.run(&["run", "w.yaml", "-q"]).code, 0);
+    let logs = place.run(&["logs", "latest", "--format", "json"]).json();
+    let piece = &logs["logs"][0];
+    let dropped = piece["dropped"].as_u64().unwrap();
+    let text = piece["text"].as_str().unwrap();
+    let first: u64 = text.lines().next().unwrap().parse().unwrap();
+    // As many bytes as all the numbers before it take.
+    let before: u64 = (1..first).map(|it| it.to_string().len() as u64 + 1).sum();
+    assert_eq!(dropped, before);
+    let text = place.run(&["logs", "latest"]).stdout;
+    assert!(text.contains(&format!(
+        "[{dropped} bytes before this were dropped]\n{first}\n"
+    )));
 }
 
 #[test]

@@ -168,6 +168,17 @@ fn an_interrupted_run_ends_its_commands_and_can_be_resumed() {
         ran.stderr
     );
     assert!(!lives(&lines(&place, "pids")[0]));
+    // Nothing waits for an answer, and nothing says so.
+    assert_eq!(ran.json()["pending"], json!([]));
+    let table = place.run(&["runs"]).stdout;
+    assert!(table.contains("interrupted"), "{table}");
+    assert!(!table.contains("second"), "{table}");
+    let shown = place.run(&["show", &run, "--format", "json"]).json();
+    assert_eq!(shown["interrupted"], true);
+    assert_eq!(shown["pending"], json!([]));
+    let answer = place.run(&["answer", &run, "yes"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("flow resume"), "{}", answer.stderr);
     place.file("go", "");
     assert_eq!(place.run(&["resume", &run]).json(), json!({"done": "yes"}));
     assert_eq!(lines(&place, "log"), ["once"]);

@@ -230,6 +230,12 @@ steps:
   - {id: bad, type: shell, command: 'echo {{ state.kept | upper }} {{ state.kept[2:] }}'}
 ";
     let place = Place::with(&[("changes.yaml", definition)]);
+    let ran = place.run(&["run", "changes.yaml", SECRET]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("which `kept` holds"), "{}", ran.stderr);
+    // A field that may hold something else too is only seen as the run goes.
+    let definition = format!("state: {{kept: nothing}}\n{definition}");
+    let place = Place::with(&[("changes.yaml", definition.as_str())]);
     let ran = place.run(&["run", "changes.yaml", SECRET, "--format", "json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("passed on as it is"), "{}", ran.stderr);
@@ -353,4 +359,31 @@ fn a_question_for_a_secret_can_be_interrupted() {
     let ran = Ran::from(command.output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.json(), json!({"code": "ended-130"}));
+}
+
+#[test]
+fn a_secret_that_went_through_the_state_is_seen_by_no_expression() {
+    let place = Place::with(&[(
+        "through.yaml",
+        r#"inputs: {token: {type: string, required: true, secret: true}}
+state: {mixed: nothing}
+computed: {size: {from: mixed, transform: input.length}, first: {from: mixed, transform: 'input.slice(0, 7)'}}
+outputs: {size: '{{ state.size }}', first: '{{ state.first }}', joined: 'a {{ state.mixed }} b'}
+steps:
+  - {id: keep, type: set_state, updates: {mixed: '{{ inputs.token }}'}}
+  - {id: split, type: set_state, updates: {parts: '{{ state.mixed | list | join("-") }}', reversed: '{{ state.mixed | reverse }}'}}
+  - {id: used, type: shell, command: 'printf %s {{ state.mixed }} > used'}
+"#,
+    )]);
+    let mut command = place.command(&["run", "through.yaml", "--format", "json"]);
+    let ran = Ran::from(command.env("FLOW_SECRET_TOKEN", SECRET).output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // A command has it, and expressions have what stands for it.
+    assert_eq!(fs::read_to_string(place.path("used")).unwrap(), SECRET);
+    let output = &ran.json()["output"];
+    assert_eq!(output["joined"], "a [secret token] b");
+    assert_ne!(output["size"], json!(SECRET.len()));
+    assert!(!output["first"].as_str().unwrap().starts_with("hunter"));
+    assert_kept(&place, &ran);
+    assert!(!has(ran.stdout.as_bytes(), "2retnuh") && !has(ran.stdout.as_bytes(), "h-u-n"));
 }

@@ -358,24 +358,49 @@ impl<'d> Checker<'d> {
             return;
         };
         for item in items.items().unwrap_or_default() {
+            let owner = Spanned {
+                value: task.value.clone(),
+                span: self.line(item.span),
+            };
             if let Some(entries) = item.entries() {
-                let given = entries
-                    .iter()
-                    .map(|e| (e.key.value.as_str(), e.key.span, &e.value));
-                let owner = Spanned {
-                    value: task.value.clone(),
-                    span: self.line(item.span),
+                let given = || {
+                    let entries = entries.iter();
+                    entries.map(|e| (e.key.value.as_str(), e.key.span, &e.value))
                 };
-                for fault in arguments(given, fields, dialect) {
+                // What an item has beyond the inputs stays with the item, unless it is one of them
+                // that was misspelt.
+                let is_input = |name: &str| fields.iter().any(|it| it.name.value == name);
+                let own = given().filter(|(name, ..)| is_input(name));
+                if arguments(own, fields, dialect).is_empty() {
+                    continue;
+                }
+                for fault in arguments(given(), fields, dialect) {
                     let names = fields.iter().map(|field| field.name.value.as_str());
                     let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
                     self.report(finding);
                 }
                 continue;
             }
-            let required = fields.iter().filter(|field| field.required).count();
-            let single = required == 1 || (required == 0 && fields.len() <= 1);
-            if is_literal(item, dialect) && !single {
+            let mut required = fields.iter().filter(|field| field.required);
+            let only = match (required.next(), required.next(), fields) {
+                (Some(only), None, _) | (None, _, [only]) => Some(only),
+                _ => None,
+            };
+            if let (Some(only), true) = (only, is_literal(item, dialect)) {
+                // Nothing is as good as not given.
+                let given = (item.value != Value::Null).then_some((
+                    only.name.value.as_str(),
+                    item.span,
+                    item,
+                ));
+                for fault in arguments(given.into_iter(), fields, dialect) {
+                    let names = fields.iter().map(|field| field.name.value.as_str());
+                    let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
+                    self.report(finding);
+                }
+                continue;
+            }
+            if is_literal(item, dialect) && !fields.is_empty() {
                 self.report(
                     Diagnostic::new(Code::BadLiteral, self.line(item.span))
                         .message(format!(

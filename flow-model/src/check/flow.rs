@@ -138,12 +138,32 @@ impl<'d> Checker<'d> {
             }
             if let StepError::Goto(target) = &step.on_error {
                 self.jump(target, all, lists);
+                let mut reachable = lists.iter().flat_map(|list| list.iter());
+                let back = reachable.find(|it| it.id.value == target.value);
+                if back.is_some_and(|back| back.head.start <= step.head.start) {
+                    self.endless_failure(step, target);
+                }
             }
             for body in step.bodies() {
                 self.jumps(body, all, lists, looped || step.is_loop());
             }
         }
         lists.pop();
+    }
+
+    /// A failure that leads back, however often it happens.
+    fn endless_failure(&mut self, step: &'d Step<'d>, target: &'d Spanned<String>) {
+        self.report(
+            Diagnostic::new(Code::UnboundedLoop, target.span)
+                .message(format!(
+                    "a failure of `{}` leads back to `{}` without a bound: the run goes on until `max_steps`",
+                    step.id.value, target.value
+                ))
+                .label("leads back every time")
+                .help(
+                    "use `retry`, or lead to a `goto` step with `max_iterations` that leads back",
+                ),
+        );
     }
 
     fn jump(

@@ -10,6 +10,7 @@ mod flow;
 mod patterns;
 mod recursion;
 mod scope;
+mod secrets;
 mod states;
 mod unused;
 mod values;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::secrets::{SecretFields, secret_fields};
 use crate::document::{Document, StateField, Step, Write, all_steps};
 use crate::expression::Dialect;
 use crate::graph::Tier;
@@ -17,6 +18,8 @@ pub(crate) struct Space<'d> {
     declared: BTreeSet<&'d str>,
     /// Fields that something writes, whole or in part.
     pub(crate) written: BTreeSet<&'d str>,
+    /// Fields that hold a secret and nothing else.
+    pub(crate) secrets: SecretFields<'d>,
     /// A write whose field is only known at run time makes every field possible.
     pub(crate) open: bool,
 }
@@ -146,6 +149,9 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
             own.declare_writes(&task.cleanup, task.dialect);
         }
         all.push(own);
+    }
+    for (space, secrets) in all.iter_mut().zip(secret_fields(document)) {
+        space.secrets = secrets;
     }
     all
 }

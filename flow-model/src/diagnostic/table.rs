@@ -293,6 +293,10 @@ codes! {
     /// value would be a text, which is always true and never a list.
     TextAround = "F044", Expression, "text around an expression",
         "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n }} > 3\"\n    command: make\n" => "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n > 3 }}\"\n    command: make\n";
+    /// A value is quoted for the place it stands in. In a comment nothing is quoted, and what is not
+    /// harmless would end it; between `$'` and `'` the shells read backslashes in ways of their own.
+    MisplacedValue = "F045", Expression, "a value where none can be quoted",
+        "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 
     /// An expression reads an input that `inputs:` does not declare.
     UnknownInput = "F050", Data, "an input that is not declared",
@@ -385,7 +389,8 @@ codes! {
     /// meant.
     AwaitWithoutTimeout = "F111", Lint, "an await without a timeout",
         "initial_state: a\nstates:\n  a:\n    action: {tool: await_output, params: {pattern: ready}}\n" => "initial_state: a\nstates:\n  a:\n    action: {tool: await_output, params: {pattern: ready, timeout: 60}}\n";
-    /// A loop without `max_iterations` fails the run after 100 iterations.
+    /// A loop without `max_iterations` fails the run after 100 iterations. An `on_error` that leads back to an
+    /// earlier step does so every time, until `limits.max_steps`: `retry` has a bound, and so has a `goto` step.
     UnboundedLoop = "F112", Lint, "a loop without a bound",
         "state: {n: 0}\nsteps:\n  - type: while\n    if: \"{{ state.n < 3 }}\"\n    steps:\n      - type: set_state\n        updates: {n: \"{{ state.n + 1 }}\"}\n" => "state: {n: 0}\nsteps:\n  - type: while\n    if: \"{{ state.n < 3 }}\"\n    max_iterations: 10\n    steps:\n      - type: set_state\n        updates: {n: \"{{ state.n + 1 }}\"}\n";
     /// The tool is declared `idempotent: false`: calling it again may do its work twice.

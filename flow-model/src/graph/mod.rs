@@ -416,6 +416,20 @@ impl Kind {
         matches!(self, Kind::While { .. } | Kind::Loop { .. })
     }
 
+    /// Whether the run itself keeps its time and its attempts: it holds other steps, or lasts,
+    /// and is no action that a host does.
+    #[must_use]
+    pub const fn is_kept_by_run(&self) -> bool {
+        matches!(
+            self,
+            Kind::Condition { .. }
+                | Kind::While { .. }
+                | Kind::Loop { .. }
+                | Kind::FanOut(_)
+                | Kind::Wait { .. }
+        )
+    }
+
     /// The outcomes that a node of this kind can have, besides [`Outcome::Skip`] and
     /// [`Outcome::Edge`], which depend on the node.
     #[must_use]

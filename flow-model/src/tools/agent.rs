@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{LogEntry, Tool, Toolset, tool};
+use super::{Entries, LogEntry, Tool, Toolset, WorkflowSignature, tool};
 
 /// Asks how a run stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +76,20 @@ pub struct GetWorkflowStatusResponse {
     pub final_variables: Map<String, Value>,
     /// The workflow's outputs; null when it has none or did not complete.
     pub output: Value,
+    /// The values that the workflow's return values had in the session at the end, by name; empty
+    /// while it is not over.
+    pub return_values: Entries<String>,
+    /// The terminal session the run used; null when it used none.
+    pub session_id: Option<String>,
+    /// The environment variables the workflow needs and sets.
+    pub workflow_signature: WorkflowSignature,
+    /// Whether the definition that the run came with was stored for reuse. False when the same one
+    /// was stored already.
+    pub workflow_saved: bool,
+    /// The name that definition can be run by; null when none came with the run, or it was not kept.
+    pub saved_workflow_name: Option<String>,
+    /// The deepest level of workflows calling workflows that was reached; 0 when none was called.
+    pub recursion_depth: u32,
     /// The step that waits for an answer; null when none does. Its `workflow_id` and `step_id` are
     /// what submit_step_result takes.
     pub pending: Option<Map<String, Value>>,
@@ -179,6 +193,9 @@ pub struct NextStepResponse {
     pub wake_at: Option<String>,
     /// What the run or task gave; null while it is not over.
     pub output: Value,
+    /// The values that the workflow's return values had in the session at the end, by name; empty
+    /// while it is not over.
+    pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
     /// That a submitted result was not used: its step had one before, and is wanted again under the
@@ -218,6 +235,9 @@ pub struct StartWorkflowResponse {
     pub wake_at: Option<String>,
     /// What the run gave; null while it is not over.
     pub output: Value,
+    /// The values that the workflow's return values had in the session at the end, by name; empty
+    /// while it is not over.
+    pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
 }
@@ -469,6 +489,9 @@ pub struct ResumeWorkflowResponse {
     pub wake_at: Option<String>,
     /// What the run gave; null while it is not over.
     pub output: Value,
+    /// The values that the workflow's return values had in the session at the end, by name; empty
+    /// while it is not over.
+    pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
 }
@@ -513,6 +536,8 @@ pub struct CompleteWorkflowResponse {
     pub final_state: Value,
     /// What it gave; null when it did not complete.
     pub output: Value,
+    /// The values that the workflow's return values had in the session at the end, by name.
+    pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::library::WorkflowListing;
 use super::workflow::fifty_seconds;
-use super::{LogEntry, RunStatus, Tool, Toolset, tool};
+use super::{Entries, LogEntry, RunStatus, Tool, Toolset, tool};
 
 /// Runs a workflow, or lists them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +88,10 @@ pub struct FlowResponse {
     /// The workflow's outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// The values that the workflow's return values had in the session at the end, by name; absent
+    /// when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_values: Option<Entries<String>>,
     /// The state at the end, or so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,

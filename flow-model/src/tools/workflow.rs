@@ -201,7 +201,7 @@ pub enum LogEntry {
         result: Value,
         /// Whether the action succeeded.
         tool_success: bool,
-        /// Why it did not; null when it did.
+        /// Why it did not, or what an await has not found in its time; null otherwise.
         error: Option<String>,
         /// How long it took, in seconds.
         elapsed_time: f64,

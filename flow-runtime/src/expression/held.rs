@@ -15,13 +15,15 @@ pub(super) enum Held {
     Value(Value),
     /// Text of the surrounding language by the author's own decision.
     Raw(String),
+    /// `{name}` of a name that is no variable: text of the template itself.
+    Written(String),
 }
 
 impl Held {
     pub(super) fn size(&self) -> u64 {
         match self {
             Held::Value(value) => value.size(),
-            Held::Raw(text) => text.len() as u64,
+            Held::Raw(text) | Held::Written(text) => text.len() as u64,
         }
     }
 }

@@ -232,17 +232,17 @@ pub(super) fn uuid() -> String {
     clock::uuid(draw(), draw())
 }
 
-/// What `variable(name)` gives.
-pub(super) fn variable(name: &str) -> Result<Value, EvalError> {
+/// What `variable(name)` gives; nothing when the name is no variable at all.
+pub(super) fn variable(name: &str) -> Result<Option<Value>, EvalError> {
     let found = METER.with(|meter| {
         let known = meter.variables.borrow();
         let found = known.iter().find(|(known, _)| **known == *name);
         found.map(|(_, variable)| variable.clone())
     });
     match found {
-        Some(Variable::Set(value)) => Ok(value),
+        Some(Variable::Set(value)) => Ok(Some(value)),
         Some(Variable::Unset) => Err(EvalError::unset(name)),
-        Some(Variable::Unknown) => Ok(Value::text(format!("{{{name}}}"))),
+        Some(Variable::Unknown) => Ok(None),
         None => Err(EvalError::wrong_type(
             "`variable(…)` needs the name of a variable, written as a string",
         )),

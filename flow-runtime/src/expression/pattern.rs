@@ -26,6 +26,7 @@ pub(super) fn compose(rendered: &str, held: &[Held]) -> Result<String, EvalError
                         false => out.push_str(&value),
                     }
                 }
+                Some(Held::Written(text)) => out.push_str(&regex::escape(text)),
                 None => {}
             }
             continue;

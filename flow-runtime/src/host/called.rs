@@ -134,13 +134,16 @@ impl Host {
                         ..below
                     }));
                 }
+                Deed::Judge { .. } => pending.push(Pending {
+                    action: self.shown(awaited.run, &awaited.action).into_owned(),
+                    ..awaited.clone()
+                }),
                 Deed::Environment { .. }
                 | Deed::Shell { .. }
                 | Deed::Tool { .. }
                 | Deed::Prompt { .. }
                 | Deed::Delegate { .. }
-                | Deed::DelegateItem { .. }
-                | Deed::Judge { .. } => pending.push(awaited.clone()),
+                | Deed::DelegateItem { .. } => pending.push(awaited.clone()),
             }
         }
         Ok(pending)

@@ -11,7 +11,7 @@ use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Question, ToolCall, judge_message};
 use crate::expression;
 use crate::journal::{self, Hash, RunId};
-use crate::run::{Action, Deed, Failure, FailureKind, Happening, Refusal};
+use crate::run::{Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal};
 use crate::secret;
 use crate::value::Value;
 
@@ -104,7 +104,7 @@ impl Host {
                     journal: self.journal(),
                     watch: &options.watch,
                     run,
-                    step: &action.node,
+                    step: &action.name(),
                     key: &action.key,
                     command,
                     env,
@@ -154,6 +154,12 @@ impl Host {
                     .await
             }
             Deed::Judge { choices, result } => {
+                self.let_settle(result).await;
+                let looked = self.shown(run, action);
+                let result = match &looked.what {
+                    Deed::Judge { result, .. } => result,
+                    _ => result,
+                };
                 let record = self.journal().run(run);
                 let workflow = record.map(|record| record.workflow).unwrap_or_default();
                 let shown = secret::mask_value(result);
@@ -264,7 +270,7 @@ impl Host {
             journal: self.journal(),
             watch: &self.inner.options.watch,
             run,
-            step: &action.node,
+            step: &action.name(),
             key: &action.key,
             command: &command,
             env: &env,
@@ -336,12 +342,22 @@ impl Host {
             save_on_success,
             depth,
             response,
+            goes_on,
         } = &action.what
         else {
             return failed("this is no call".to_owned(), Value::Null);
         };
         let child = called(run, action);
-        if self.journal().run(child).is_err() {
+        let known = self.journal().run(child);
+        if let (true, Ok(record)) = (*goes_on, &known)
+            && record.status == journal::Status::Failed
+        {
+            let again = Happening::Resumed(Allowance::default());
+            if let Err(error) = Box::pin(self.record(child, again)).await {
+                return failed(error.to_string(), Value::Null);
+            }
+        }
+        if known.is_err() {
             let caller = self.start_of(run).ok();
             let beside = caller.and_then(|start| start.beside).map(PathBuf::from);
             let found = match (workflow, definition) {
@@ -455,6 +471,8 @@ impl Host {
             // A run that its own limit ended has timed out for whoever called it.
             let kind = match report.error.map(|error| error.kind) {
                 Some(FailureKind::TimeLimit) => FailureKind::Timeout,
+                // It cannot be taken up again.
+                _ if report.status == ReportStatus::Cancelled => FailureKind::Cancelled,
                 _ => FailureKind::Action,
             };
             Some(Happening::Failed {

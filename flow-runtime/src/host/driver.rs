@@ -187,8 +187,11 @@ impl Driver {
                 && !is_fresh
             {
                 // Another host began it; here it begins now.
-                let (frame, node) = (action.frame, action.node.clone());
-                self.act(Effect::Entered(Place { frame, node }));
+                self.act(Effect::Entered(Place {
+                    frame: action.frame,
+                    node: action.node.clone(),
+                    within: action.within.clone(),
+                }));
                 if sessions::types(&action.what) {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(Message::Happened(happening));
@@ -253,7 +256,7 @@ impl Driver {
                 Turn::Message(None) => return Ok(self.report(None)),
                 Turn::Look => self.catch_up()?,
                 Turn::Stop => {
-                    self.note_standing().await?;
+                    self.note_stopped().await?;
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
@@ -548,6 +551,22 @@ impl Driver {
             Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),
         };
         self.list(update, listed).await
+    }
+
+    /// Tells the list of runs how a run stands that its host lets go of: one that waits for nobody
+    /// was only interrupted, and is listed like one whose host is gone.
+    async fn note_stopped(&mut self) -> Result<(), Error> {
+        let is_running = self.run.status() == Status::Running;
+        if !is_running || self.run.is_agent_driven() || self.run.sleeps().is_some() {
+            return self.note_standing().await;
+        }
+        let report = self.report(Some(ReportStatus::Interrupted));
+        let pending = self.host.pending(&report)?;
+        if pending.iter().any(|awaited| awaited.action.what.is_asked()) {
+            return self.note_standing().await;
+        }
+        let at = now();
+        self.list(self.update(at, false), Listed::Running(at)).await
     }
 
     /// Tells the list of runs that the run sleeps, if it does.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flow_model::graph::Variable;
+use flow_model::graph::{Kind, Node, Template, Variable};
 use flow_model::tools::{
     ContractCheck, ContractSide, LogEntry, LoggedTransition, VariableCheck, VariableStatus,
 };
@@ -16,7 +16,7 @@ use super::secrets::masked_action;
 use crate::journal::RunId;
 use crate::run::frame::Waits;
 use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Onward, Place};
-use crate::run::{Program, Run, Status, time::iso};
+use crate::run::{Program, Run, Status, as_written, own_limit, time::iso};
 use crate::secret;
 use crate::value::Value;
 
@@ -150,15 +150,18 @@ impl Reader {
                 let place = Place {
                     frame: *frame,
                     node: action.node.clone(),
+                    within: action.within.clone(),
                 };
                 let visit = self.log.open.get(&key(&place))?.clone();
                 let outcome = match &settled.error {
                     Some(error) => Ending::Failure(error.message.clone()),
                     None => Ending::Success,
                 };
+                let node = self.log.node(&place);
                 Some(entry(
                     self.log.last_at,
                     place,
+                    node,
                     visit,
                     &outcome,
                     &Onward::End,
@@ -341,7 +344,14 @@ impl Log {
 
     /// A state was left: for another one, for the end, or for nowhere.
     fn left(&mut self, at: u64, place: &Place, visit: Visit, outcome: &Ending, next: &Onward) {
-        self.push(|| entry(at, place.clone(), visit, outcome, next));
+        let program = Arc::clone(&self.program);
+        let node = node_of(&program, place);
+        self.push(|| entry(at, place.clone(), node, visit, outcome, next));
+    }
+
+    /// The node that was visited.
+    fn node(&self, place: &Place) -> Option<&Node> {
+        node_of(&self.program, place)
     }
 
     fn checked(&self, side: ContractSide, found: &Value) -> ContractCheck {
@@ -374,15 +384,54 @@ impl Log {
     }
 }
 
+/// The node of the workflow's own body that is visited at a place.
+fn node_of<'p>(program: &'p Program, place: &Place) -> Option<&'p Node> {
+    let mut nodes = program.graph().body.nodes.iter();
+    nodes.find(|node| *node.id == *place.node)
+}
+
+/// What a node asks that the run does by itself, as it is written.
+fn asked(node: &Node) -> (Option<String>, Json) {
+    let written = |template: &Template| match template {
+        Template::Literal(literal) => Value::from(literal).to_json(),
+        template => Json::from(as_written(template)),
+    };
+    let params = match &node.kind {
+        Kind::Wait { seconds, .. } => json!({"duration_seconds": written(seconds)}),
+        Kind::SetState => {
+            let updates = node.writes.iter().map(|write| {
+                let path: Vec<String> = write.path.segments.iter().map(as_written).collect();
+                let value = write.value.as_ref().map_or(Json::Null, written);
+                (path.join("."), value)
+            });
+            json!({"updates": updates.collect::<Map<String, Json>>()})
+        }
+        _ => return (None, Json::Null),
+    };
+    (Some(node.kind.word().to_owned()), params)
+}
+
 /// The entry of a state that was executed.
-fn entry(at: u64, place: Place, visit: Visit, outcome: &Ending, next: &Onward) -> LogEntry {
+fn entry(
+    at: u64,
+    place: Place,
+    node: Option<&Node>,
+    visit: Visit,
+    outcome: &Ending,
+    next: &Onward,
+) -> LogEntry {
     let state = place.node;
+    let late = visit.action.as_ref().and_then(|action| {
+        let result = Value::from(&visit.result);
+        own_limit(&action.what, &result)
+    });
+    let waited = visit.result.get("success") == Some(&Json::Bool(true));
     let (tool, params) = match visit.action {
         Some(action) => {
             let (tool, params) = told(action.what);
             (Some(tool), params)
         }
-        None => (None, Json::Null),
+        None => node.map_or((None, Json::Null), asked),
     };
     let error = match outcome {
         Ending::Stopped => Some("it was stopped"),
@@ -396,11 +445,13 @@ fn entry(at: u64, place: Place, visit: Visit, outcome: &Ending, next: &Onward) -
         tool_success: match outcome {
             // Its action went well, and no transition took what it gave.
             Ending::Success | Ending::Skipped | Ending::Stuck(_) => true,
-            Ending::Failure(_) | Ending::Timeout | Ending::Stopped => false,
+            // An await that found nothing has waited, as it was asked to.
+            Ending::Timeout => late.is_some() && waited,
+            Ending::Failure(_) | Ending::Stopped => false,
         },
         error: match outcome {
             Ending::Stuck(_) => None,
-            Ending::Timeout => visit.error.or_else(|| error.clone()),
+            Ending::Timeout => visit.error.or(late).or_else(|| error.clone()),
             _ => error.clone(),
         },
         elapsed_time: seconds(at.saturating_sub(visit.since)),
@@ -497,6 +548,7 @@ fn told(deed: Deed) -> (String, Json) {
             save_on_success,
             depth: _,
             response: _,
+            goes_on: _,
         } => {
             let mut params = json!({
                 "workflow_name": workflow,

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Kept;
 use super::local::Host;
 use crate::journal::RunId;
+use crate::library;
 use crate::run::{Effect, Start, Status};
 use crate::value::Value;
 
@@ -41,7 +42,9 @@ impl Host {
             Some(became) => became,
             None => return,
         };
-        if let Ok(kept) = &became {
+        if let Ok(kept) = &became
+            && self.becomes(run, start, kept)
+        {
             // The definition is kept all the same when its run cannot be counted for it.
             let _ = self.journal().rename(run, &kept.name);
         }
@@ -56,5 +59,16 @@ impl Host {
             // Ids of runs begin with their time.
             all.pop_first();
         }
+    }
+
+    /// Whether a run counts for the workflow that holds its definition. One whose definition has a
+    /// name of its own, which nothing else has, stands under that.
+    fn becomes(&self, run: RunId, start: &Start, kept: &Kept) -> bool {
+        let own = self.journal().run(run).map(|record| record.workflow);
+        let is_own = |own: &String| {
+            library::says_name(&start.keep.to_json())
+                && self.inner.options.workflows.find(own).is_err()
+        };
+        kept.is_new || !own.as_ref().is_ok_and(is_own)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use flow_model::graph::PromptKind;
 
 use super::{Answer, Asked, Boxed, People, Question};
+use crate::run::read_answer;
 use crate::value::Value;
 
 /// Nobody is there: every question waits, except one that only tells something.
@@ -91,17 +92,11 @@ impl Answers {
         if question.complaint.is_some() {
             return Answer::Later;
         }
-        let field = match question.kind {
-            Asked::Prompt(PromptKind::Info, _) => "acknowledged",
-            Asked::Prompt(PromptKind::Confirm, _) => "confirmed",
-            Asked::Prompt(PromptKind::Text, _) => "input",
-            Asked::Prompt(PromptKind::Choice, _) => "selected",
-            Asked::Judgement(_) => "choice",
-        };
-        match given {
-            Value::Map(map) if map.0.contains_key(field) => Answer::Given(given.clone()),
-            plain => Answer::Given(Value::map([(field, plain.clone())])),
-        }
+        Answer::Given(match question.kind {
+            Asked::Prompt(kind, options) => read_answer(kind, options, given.clone()),
+            Asked::Judgement(_) if given.get("choice").is_some() => given.clone(),
+            Asked::Judgement(_) => Value::map([("choice", given.clone())]),
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::run::{Effect, Ending, Program};
 /// One visit of a step or state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Visit {
-    /// The step.
+    /// The step, with the item of a `foreach` that it belongs to: `all.1/ping`.
     pub step: String,
     /// The frame: 0 for the workflow itself, others for children of fan-outs.
     pub frame: u32,
@@ -46,7 +46,7 @@ impl Host {
                 Effect::Entered(place) => {
                     open.insert((place.frame, place.node.clone()), visits.len());
                     visits.push(Visit {
-                        step: place.node,
+                        step: place.name(),
                         frame: place.frame,
                         started_at: at,
                         ended_at: None,

@@ -55,7 +55,7 @@ pub use read::{Bytes, read};
 pub use role::Role;
 use shelf::Shelf;
 use store::Store;
-pub use store::{Created, Definition, Deleted, Saved, StoreError};
+pub use store::{Created, Definition, Deleted, Saved, StoreError, says_name};
 
 /// The endings of a definition's file, in the order in which they are tried.
 pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];

@@ -38,6 +38,22 @@ impl Definition<'_> {
     }
 }
 
+/// Whether a definition says its own name; one that does not is called by how it came.
+pub fn says_name(definition: &Json) -> bool {
+    match definition {
+        Json::Object(map) => {
+            let inner = map.get("workflow").and_then(|inner| inner.get("name"));
+            map.get("name").or(inner).is_some()
+        }
+        Json::String(text) => text.lines().any(|line| {
+            let line = line.trim_start_matches([' ', '{', '"', '\'']);
+            let rest = line.strip_prefix("name");
+            rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+        }),
+        _ => false,
+    }
+}
+
 /// A definition that was stored.
 #[derive(Debug)]
 pub struct Created {

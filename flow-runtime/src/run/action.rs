@@ -7,7 +7,7 @@ use flow_model::graph::{
 };
 
 use super::effect::{Action, Deed, Effect};
-use super::event::{Failure, FailureKind};
+use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
 use super::time::after;
@@ -159,6 +159,7 @@ impl<'r> Machine<'r> {
                     },
                     depth,
                     response: call.answer == CallAnswer::Response,
+                    goes_on: false,
                 })
             }
             Kind::Condition { .. }
@@ -196,13 +197,19 @@ impl<'r> Machine<'r> {
         let action = self.next_action();
         Action {
             id: action,
-            key: format!("{}-{}", self.data.start.run, action.0),
+            key: self.key(action),
             frame: id,
             node: node.id.to_string(),
+            within: self.within(id, &node.id),
             attempt: 1,
             deadline: seconds_for(node, &deed).map(|seconds| after(self.at, seconds)),
             what: deed,
         }
+    }
+
+    /// What repeated work of an action is recognised by.
+    pub(super) fn key(&self, action: ActionId) -> String {
+        format!("{}-{}", self.data.start.run, action.0)
     }
 
     /// Hands an action out, or lets it wait for its turn.
@@ -344,6 +351,36 @@ pub(super) fn shell_result(node: &Node, shell: &Shell, result: &Value) -> Result
             Some((key.trim(), Value::text(value.trim())))
         })),
     })
+}
+
+/// The result of a command with at most so many bytes of each stream, which says what is missing.
+pub(super) fn cut_result(result: &Value, most: usize) -> Value {
+    let Value::Map(fields) = result else {
+        return result.clone();
+    };
+    let mut fields = (**fields).clone();
+    let before = |stream: &str| match result.get("dropped").and_then(|it| it.get(stream)) {
+        Some(Value::Int(dropped)) => *dropped,
+        _ => 0,
+    };
+    let mut dropped = [("stdout", before("stdout")), ("stderr", before("stderr"))];
+    for (stream, dropped) in &mut dropped {
+        let Some(text) = result.get(stream).and_then(Value::as_str) else {
+            continue;
+        };
+        let mut end = most.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        *dropped += i64::try_from(text.len() - end).unwrap_or(i64::MAX);
+        fields
+            .0
+            .insert(Arc::from(*stream), Value::text(&text[..end]));
+    }
+    let dropped = dropped.map(|(stream, dropped)| (stream, Value::Int(dropped)));
+    fields.0.insert(Arc::from("truncated"), Value::Bool(true));
+    fields.0.insert(Arc::from("dropped"), Value::map(dropped));
+    Value::Map(fields.into())
 }
 
 /// Output that was cut is no value: only the whole result can say that it was.

@@ -5,14 +5,13 @@ use flow_model::graph::{Kind, PromptKind, Text};
 use super::action::shell_result;
 use super::computed::Changed;
 use super::data::Checkpoint;
-use super::effect::{Action, Deed, Effect, Finish, Status};
+use super::effect::{Action, Deed, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
 use super::fan::ITEM_TIMEOUT;
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
 use super::meaning::tool_result;
 use super::refusal::changes;
-use super::time;
 use crate::value::Value;
 
 impl Machine<'_> {
@@ -74,7 +73,9 @@ impl Machine<'_> {
             Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
             Waits::Environment { action: asked, .. } => asked.id == action,
             Waits::Children(_) => true,
-            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => false,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => {
+                false
+            }
         })
     }
 
@@ -126,7 +127,9 @@ impl Machine<'_> {
                 return;
             }
             // Not what is answered by a result.
-            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => return,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => {
+                return;
+            }
         };
         self.move_on(id, next);
     }
@@ -160,7 +163,7 @@ impl Machine<'_> {
                 let asked = children.handed.values().find(|it| it.id == action)?;
                 Some((asked.node.as_str(), ITEM_TIMEOUT))
             }
-            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => None,
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => None,
         });
         let message = match late {
             Some((node, allowed)) => {
@@ -210,7 +213,7 @@ impl Machine<'_> {
                 }
             }
             // Not what is answered by a result.
-            Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. } => {}
+            Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => {}
         }
     }
 
@@ -230,12 +233,19 @@ impl Machine<'_> {
             self.item_ended(id, action, Err(failure));
             return;
         }
-        let confirm = matches!(
-            &step.waits,
-            Waits::Action(asked) if matches!(asked.what, Deed::Prompt { kind: PromptKind::Confirm, .. })
-        );
-        let next = if confirm {
-            let answer = Value::map([("confirmed", Value::Bool(false))]);
+        // Saying no is an answer to some questions, and none to a message.
+        let no = match &step.waits {
+            Waits::Action(asked) => match asked.what {
+                Deed::Prompt {
+                    kind: kind @ (PromptKind::Confirm | PromptKind::Info),
+                    ..
+                } => Some(kind.answer()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let next = if let Some(field) = no {
+            let answer = Value::map([(field, Value::Bool(false))]);
             match self.settle_success(id, step.node, answer) {
                 Ok(next) => next,
                 Err(failure) => self.failed(id, step.node, failure, Value::Null),
@@ -332,18 +342,18 @@ impl Machine<'_> {
             return Next::Over;
         };
         let Some(retry) = node.retry.filter(|retry| action.attempt < retry.attempts) else {
+            self.keep_call(id, index, &action, &failure);
+            let failure = match (failure.kind, &action.what) {
+                // A run that was cancelled is a call that failed.
+                (FailureKind::Cancelled, Deed::Call { .. }) => Failure {
+                    kind: FailureKind::Action,
+                    ..failure
+                },
+                _ => failure,
+            };
             return self.failed(id, index, failure, result);
         };
-        self.track_retry(id, node);
-        let exponent = i32::try_from(action.attempt - 1).unwrap_or(i32::MAX);
-        let mut delay = retry.delay * retry.backoff.powi(exponent);
-        if let Some(most) = retry.max_delay {
-            delay = delay.min(most);
-        }
-        let timer = self.next_action();
-        let until = time::after(self.at, delay);
-        self.data.waiting.insert(timer, id);
-        self.effects.push(Effect::Sleep { timer, until });
+        let timer = self.pause(id, node, retry, action.attempt);
         self.wait(
             id,
             index,

@@ -35,8 +35,14 @@ impl Machine<'_> {
             self.fail_frame(id, failure);
             return;
         }
+        if self.container_woke(timer) {
+            return;
+        }
         let slept = self.awaited(timer, |waits| {
-            matches!(waits, Waits::Time { .. } | Waits::Pause { .. })
+            matches!(
+                waits,
+                Waits::Time { .. } | Waits::Pause { .. } | Waits::Again { .. }
+            )
         });
         let Some((id, step)) = slept else {
             return;
@@ -60,9 +66,15 @@ impl Machine<'_> {
                     .and_then(|node| seconds_for(node, &again.what));
                 again.attempt += 1;
                 again.id = self.next_action();
+                // The key of a call says which run it is, and the one before has failed.
+                if let Deed::Call { .. } = again.what {
+                    again.key = self.key(again.id);
+                }
                 again.deadline = allowed.map(|seconds| time::after(self.at, seconds));
                 self.dispatch(id, step.node, again);
             }
+            // It stands before its container.
+            Waits::Again { .. } => self.data.ready.push_back(id),
             Waits::Action(_)
             | Waits::Turn(_)
             | Waits::Judgement { .. }
@@ -124,6 +136,7 @@ impl Machine<'_> {
             Some(
                 Waits::Turn(_)
                 | Waits::Pause { .. }
+                | Waits::Again { .. }
                 | Waits::Time { .. }
                 | Waits::Environment { .. },
             )

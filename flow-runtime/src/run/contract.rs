@@ -56,6 +56,7 @@ impl Machine<'_> {
             key: format!("{}-{}", self.data.start.run, id.0),
             frame: ROOT,
             node: name.to_owned(),
+            within: String::new(),
             attempt: 1,
             deadline: Some(deadline),
             what: deed,

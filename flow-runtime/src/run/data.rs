@@ -37,6 +37,10 @@ pub struct Data {
     pub variables: IndexMap<Arc<str>, Value>,
     /// Frames by number.
     pub frames: BTreeMap<FrameId, Frame>,
+    /// Frames of failed and stopped children, where that happened: whoever resumes the run goes on
+    /// from there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parked: BTreeMap<FrameId, Frame>,
     /// The number of the next frame.
     pub next_frame: FrameId,
     /// The number of the next action or timer.
@@ -165,6 +169,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
             Frame::new(BodyRef::Main, graph.body.entry, start.inputs.clone()),
         )]
         .into(),
+        parked: BTreeMap::new(),
         next_frame: ROOT,
         next_action: 0,
         waiting: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! What a run wants done. A host does it and answers with events.
 
+use std::sync::Arc;
+
 use flow_model::graph::{By, OutputFormat, PromptKind};
 use flow_model::tools::ContractSide;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,24 @@ pub struct Place {
     pub frame: u32,
     /// The node's id.
     pub node: String,
+    /// The item of a `foreach` that it belongs to, such as `all.1`; empty outside of any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
+}
+
+impl Place {
+    /// What people and programs know it by: `all.1/ping`, or the node's id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        named(&self.within, &self.node)
+    }
+}
+
+fn named(within: &str, node: &str) -> String {
+    match within {
+        "" => node.to_owned(),
+        within => format!("{within}/{node}"),
+    }
 }
 
 /// How a node ended, for whoever watches.
@@ -133,12 +153,23 @@ pub struct Action {
     pub frame: u32,
     /// The node's id.
     pub node: String,
+    /// The item of a `foreach` that it belongs to, such as `all.1`; empty outside of any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
     /// The attempt, from 1.
     pub attempt: u32,
     /// Milliseconds since 1970 by which it must have ended.
     pub deadline: Option<u64>,
     /// What to do.
     pub what: Deed,
+}
+
+impl Action {
+    /// What people and programs know its step by: `all.1/ping`, or the node's id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        named(&self.within, &self.node)
+    }
 }
 
 /// What an action is.
@@ -222,6 +253,9 @@ pub enum Deed {
         depth: u32,
         /// The whole response is wanted, not only the outputs.
         response: bool,
+        /// The run that was called has failed, and is to go on from there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        goes_on: bool,
     },
     /// Look up environment variables in a terminal session; nothing is typed into it. Answered
     /// with those that are set, by name.
@@ -258,13 +292,61 @@ impl Deed {
         }
     }
 
-    /// An answer as the result it stands for: `true` for `{confirmed: true}`.
+    /// An answer as the result it stands for: `true`, or `yes`, for `{confirmed: true}`.
     #[must_use]
     pub fn shape(&self, answer: Value) -> Value {
+        if let Deed::Prompt { kind, options, .. } = self {
+            return read_answer(*kind, options, answer);
+        }
         match self.answered_by() {
             Some(field) if answer.get(field).is_none() => Value::map([(field, answer)]),
             _ => answer,
         }
+    }
+}
+
+/// What somebody answers to a prompt as its result, however it reaches the run: alone or in its
+/// field, as a value or as the text of one.
+#[must_use]
+pub fn read_answer(kind: PromptKind, options: &[Value], answer: Value) -> Value {
+    let field = kind.answer();
+    let (given, around) = match (&answer, answer.get(field)) {
+        (Value::Map(around), Some(given)) => (given.clone(), Some(around.clone())),
+        _ => (answer, None),
+    };
+    let text = |value: &Value| match value {
+        Value::Str(text) => text.trim().to_owned(),
+        other => other.to_string(),
+    };
+    let read = match kind {
+        PromptKind::Info => given,
+        PromptKind::Confirm => match &given {
+            Value::Str(said) => match said.trim().to_ascii_lowercase().as_str() {
+                "yes" | "y" | "true" => Value::Bool(true),
+                "no" | "n" | "false" => Value::Bool(false),
+                _ => given,
+            },
+            _ => given,
+        },
+        PromptKind::Text => match &given {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Value::text(text(&given)),
+            _ => given,
+        },
+        PromptKind::Choice if options.contains(&given) => given,
+        PromptKind::Choice => {
+            let mut meant = options.iter().filter(|it| text(it) == text(&given));
+            match (meant.next(), meant.next()) {
+                (Some(only), None) => only.clone(),
+                _ => given,
+            }
+        }
+    };
+    match around {
+        Some(mut around) => {
+            Arc::make_mut(&mut around).0.insert(Arc::from(field), read);
+            Value::Map(around)
+        }
+        None => Value::map([(field, read)]),
     }
 }
 

@@ -18,6 +18,7 @@ impl<'r> Machine<'r> {
     /// A frame has reached the end of its body, or returned.
     pub(super) fn complete(&mut self, id: FrameId, value: Option<Value>) {
         self.leave_all(id);
+        self.close_containers(id, Target::Complete);
         let Some(frame) = self.data.frames.get(&id) else {
             return;
         };
@@ -25,7 +26,7 @@ impl<'r> Machine<'r> {
             BodyRef::Main => self.complete_run(value),
             BodyRef::Task(_) => {
                 let parent = frame.parent;
-                self.remove_frame(id);
+                self.discard_frame(id);
                 self.child_ended(parent, Ended::Done(value.unwrap_or_default()));
             }
             BodyRef::OnError => {
@@ -34,7 +35,6 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Cleanup(task) => {
                 let (parent, failure) = (frame.parent, frame.error.clone());
-                self.remove_frame(id);
                 let failure =
                     failure.unwrap_or_else(|| Failure::new(FailureKind::Child, "the task failed"));
                 let returns = self
@@ -43,12 +43,12 @@ impl<'r> Machine<'r> {
                     .get(usize::from(task))
                     .and_then(|task| task.on_error.as_ref())
                     .is_some_and(|on_error| on_error.returns);
-                let ended = if returns {
-                    Ended::Returned(failure)
+                if returns {
+                    self.discard_frame(id);
+                    self.child_ended(parent, Ended::Returned(failure));
                 } else {
-                    Ended::Failed(failure)
-                };
-                self.child_ended(parent, ended);
+                    self.park_failed(id, failure);
+                }
             }
         }
     }
@@ -125,9 +125,8 @@ impl<'r> Machine<'r> {
             }
             BodyRef::Task(task) => self.fail_task(id, task, failure),
             BodyRef::Cleanup(_) => {
-                let (parent, first) = (frame.parent, frame.error.clone());
-                self.remove_frame(id);
-                self.child_ended(parent, Ended::Failed(first.unwrap_or(failure)));
+                let first = frame.error.clone();
+                self.park_failed(id, first.unwrap_or(failure));
             }
         }
         Next::Over
@@ -139,19 +138,17 @@ impl<'r> Machine<'r> {
             .tasks
             .get(usize::from(task))
             .and_then(|task| task.on_error.as_ref());
+        let Some(handler) = handler else {
+            self.park_failed(id, failure);
+            return;
+        };
+        self.stop_timers(id);
         let Some(frame) = self.data.frames.get_mut(&id) else {
             return;
         };
-        let Some(handler) = handler else {
-            let parent = frame.parent;
-            self.remove_frame(id);
-            self.child_ended(parent, Ended::Failed(failure));
-            return;
-        };
+        frame.set_standing();
         frame.body = BodyRef::Cleanup(task);
         frame.at = handler.body.entry;
-        frame.loops.clear();
-        frame.jumps.clear();
         frame.step = None;
         frame.error = Some(failure);
         self.data.ready.push_back(id);
@@ -234,6 +231,9 @@ impl<'r> Machine<'r> {
             self.data.used += self.at.saturating_sub(since);
         }
         self.data.status = finish.status;
+        if finish.status != Status::Failed {
+            self.discard_all();
+        }
         self.data.resting = false;
         self.data.ready.clear();
         self.effects.push(Effect::Finish(finish));
@@ -253,16 +253,14 @@ impl<'r> Machine<'r> {
         for frame in frames {
             self.abandon(frame, Ending::Stopped);
         }
-        self.data.frames.retain(|id, _| *id == ROOT);
-        if let Some(frame) = self.data.frames.get_mut(&ROOT) {
-            frame.step = None;
-        }
+        self.park_all();
     }
 
     /// The workflow from its start, with fresh state.
     pub(super) fn restart(&mut self) {
         let inputs = self.data.start.inputs.clone();
         self.data.frames.clear();
+        self.data.parked.clear();
         self.data.frames.insert(
             ROOT,
             Frame::new(BodyRef::Main, self.graph.body.entry, inputs),

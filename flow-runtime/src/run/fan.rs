@@ -7,7 +7,7 @@ use flow_model::graph::{FanOut, Node, OnChildError, Operation, Runner, Template}
 
 use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{ActionId, Failure, FailureKind};
-use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Parent, Waits};
+use super::frame::{BodyRef, Child, Children, Frame, FrameId, Item, Kept, Parent, Progress, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::name::Names;
 use super::origin::reads_item;
@@ -47,6 +47,10 @@ impl<'r> Machine<'r> {
         node: &'r Node,
         fan: &'r FanOut,
     ) -> Result<Next, Failure> {
+        if let Some(children) = self.take_children(id, index) {
+            self.fan_out_again(id, index, node, fan, children);
+            return Ok(Next::Wait);
+        }
         let items = self.items(id, node, &fan.items)?;
         let count = items.as_list().map_or(0, <[Value]>::len);
         if count == 0 {
@@ -70,6 +74,7 @@ impl<'r> Machine<'r> {
             retries: BTreeMap::new(),
             stopped: false,
             collected: BTreeSet::new(),
+            parked: BTreeMap::new(),
             tasks,
             name: name.unwrap_or_default(),
             prompt,
@@ -77,6 +82,26 @@ impl<'r> Machine<'r> {
         self.wait(id, index, Waits::Children(Box::new(children)));
         self.go_on(id, index, node, fan);
         Ok(Next::Wait)
+    }
+
+    /// The children that have not given a result go on, or begin.
+    fn fan_out_again(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &'r Node,
+        fan: &'r FanOut,
+        mut children: Box<Children>,
+    ) {
+        children.tasks = self.number_tasks(id, node);
+        let names = Names {
+            graph: self.graph,
+            data: self.data,
+        };
+        let name = children.tasks.map(|tasks| names.of(id, node, tasks));
+        children.name = name.unwrap_or_default();
+        self.wait(id, index, Waits::Children(children));
+        self.go_on(id, index, node, fan);
     }
 
     /// What the author tells every sub-agent, where that is the same for all. One that depends on
@@ -169,8 +194,18 @@ impl<'r> Machine<'r> {
 
     /// Starts an item; one that cannot be started has failed.
     fn begin_child(&mut self, id: FrameId, node: &'r Node, fan: &'r FanOut, item: usize) {
+        let children = self.children(id);
+        let parked = children.and_then(|children| children.parked.remove(&item));
+        if let Some(child) = parked
+            && self.unpark(child)
+        {
+            if let Some(children) = self.children(id) {
+                children.running.insert(item, Child::Frame(child));
+            }
+            return;
+        }
         if let Err(failure) = self.start_child(id, node, fan, item) {
-            self.note_end(id, node, fan, item, Ended::Failed(failure));
+            self.note_end(id, node, fan, item, None, Ended::Failed(failure));
         }
     }
 
@@ -237,12 +272,10 @@ impl<'r> Machine<'r> {
         let Some((id, index)) = self.tasks(tasks) else {
             return;
         };
-        if let Some(children) = self.children(id).cloned() {
-            self.remember_tasks(&children);
-        }
-        self.stop_children(id);
+        // Whoever says so is not told that it is no longer wanted.
         self.data.waiting.remove(&tasks);
-        let next = self.failed(id, index, failure, Value::Null);
+        self.stop_step(id);
+        let next = self.attempt_failed(id, index, failure, Value::Null);
         if let Next::Go(to) = next {
             self.go(id, to);
             self.data.ready.push_back(id);
@@ -289,6 +322,10 @@ impl<'r> Machine<'r> {
                 key: format!("{}-{}", self.data.start.run, number.0),
                 frame: id,
                 node: node.id.to_string(),
+                within: match self.within(id, &node.id).as_str() {
+                    "" => format!("{}.{index}", node.id),
+                    within => format!("{within}/{}.{index}", node.id),
+                },
                 attempt: 1,
                 deadline: Some(self.at.saturating_add(ITEM_TIMEOUT)),
                 what: Deed::DelegateItem {
@@ -382,10 +419,10 @@ impl<'r> Machine<'r> {
             return;
         };
         children.handed.remove(&index);
-        if children.running.remove(&index).is_none() {
+        let Some(child) = children.running.remove(&index) else {
             return;
-        }
-        self.note_end(id, node, fan, index, ended);
+        };
+        self.note_end(id, node, fan, index, Some(child), ended);
         self.go_on(id, step_node, node, fan);
     }
 
@@ -408,12 +445,14 @@ impl<'r> Machine<'r> {
         node: &'r Node,
         fan: &'r FanOut,
         index: usize,
+        child: Option<Child>,
         ended: Ended,
     ) {
         let Some(children) = self.children(id) else {
             return;
         };
         let mut collect = None;
+        let mut unused = None;
         let returns = matches!(ended, Ended::Returned(_));
         match ended {
             Ended::Done(value) => {
@@ -429,7 +468,16 @@ impl<'r> Machine<'r> {
                 {
                     *tries += 1;
                     children.waiting.push_back(index);
+                    unused = child;
                 } else {
+                    match (child, fan.on_child_error) {
+                        (Some(_), OnChildError::Continue) => unused = child,
+                        (Some(_), _) if returns => unused = child,
+                        (Some(Child::Frame(frame)), _) => {
+                            children.parked.insert(index, frame);
+                        }
+                        (Some(Child::Action(_)) | None, _) => {}
+                    }
                     if children.collected.insert(index) {
                         collect = Some(failure.to_value());
                     }
@@ -442,6 +490,9 @@ impl<'r> Machine<'r> {
                     }
                 }
             }
+        }
+        if let Some(Child::Frame(frame)) = unused {
+            self.discard_parked(frame);
         }
         if let (Some(path), Some(error)) = (&fan.collect_to, collect) {
             self.collect(id, node, path, index, error);
@@ -493,6 +544,11 @@ impl<'r> Machine<'r> {
         children.handed.clear();
         let running = std::mem::take(&mut children.running);
         children.waiting.clear();
+        for (item, child) in &running {
+            if let Child::Frame(frame) = child {
+                children.parked.insert(*item, *frame);
+            }
+        }
         for child in running.into_values() {
             match child {
                 Child::Frame(frame) => self.stop_frame(frame),
@@ -519,7 +575,7 @@ impl<'r> Machine<'r> {
                 }
             };
             self.abandon(id, Ending::Stopped);
-            let Some(frame) = self.data.frames.remove(&id) else {
+            let Some(mut frame) = self.data.frames.remove(&id) else {
                 continue;
             };
             self.data.ready.retain(|ready| *ready != id);
@@ -533,16 +589,30 @@ impl<'r> Machine<'r> {
                 self.data.waiting.remove(&action);
                 self.effects.push(Effect::Stop(action));
             }
-            match frame.step.map(|step| step.waits) {
-                Some(Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. }) => {
+            let step = frame.step.take();
+            match step.map(|step| (step.node, step.waits)) {
+                Some((
+                    _,
+                    Waits::Action(_) | Waits::Judgement { .. } | Waits::Environment { .. },
+                )) => {
                     self.release();
                 }
-                Some(Waits::Children(children)) => {
+                Some((node, Waits::Children(mut children))) => {
                     self.remember_tasks(&children);
-                    stopping.extend(children.running.into_values().rev());
+                    stopping.extend(children.running.values().rev());
+                    children.go_on_later();
+                    frame.kept = Some(Box::new(Kept {
+                        node,
+                        what: Progress::Children(children),
+                    }));
                 }
-                Some(Waits::Turn(_) | Waits::Pause { .. } | Waits::Time { .. }) | None => {}
+                Some((
+                    _,
+                    Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. },
+                ))
+                | None => {}
             }
+            self.data.parked.insert(id, frame.parked());
         }
     }
 
@@ -566,6 +636,10 @@ impl<'r> Machine<'r> {
             self.data.waiting.remove(&tasks);
             self.remember_tasks(&children);
         }
+        let step = self.data.frames.get_mut(&id).map(|frame| frame.step.take());
+        if let Some(Waits::Children(children)) = step.flatten().map(|step| step.waits) {
+            self.keep_children(id, index, children);
+        }
         let next = match (first, fan.on_child_error) {
             (None, _) | (Some(_), OnChildError::Continue) => {
                 match self.settle_success(id, index, Value::list(results)) {
@@ -579,7 +653,7 @@ impl<'r> Machine<'r> {
                     node.id
                 );
                 let failure = Failure::new(FailureKind::Child, both_ends(message));
-                self.failed(id, index, failure, Value::list(results))
+                self.attempt_failed(id, index, failure, Value::list(results))
             }
         };
         if let Next::Go(to) = next {

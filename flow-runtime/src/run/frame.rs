@@ -34,6 +34,9 @@ pub struct Frame {
     pub store: Option<Store>,
     /// Loops around the next node, outermost first.
     pub loops: Vec<Loop>,
+    /// Containers around the next node that have a time or attempts of their own, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Container>,
     /// Nodes that were entered and not left, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub visits: Vec<u16>,
@@ -43,6 +46,12 @@ pub struct Frame {
     pub step: Option<Step>,
     /// Why failure steps run.
     pub error: Option<Failure>,
+    /// Where a task stood whose failure steps run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Box<Standing>>,
+    /// What its node had done when it failed or was stopped, for whoever resumes the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Box<Kept>>,
     /// What was wanted first under the id of each node, of its own steps and of its failure steps;
     /// later ones are told apart by their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -97,6 +106,51 @@ pub struct Loop {
     pub items: Option<Value>,
 }
 
+/// A container under way that has a time or attempts of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its node.
+    pub node: u16,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The timer of its attempt, and when it runs out.
+    pub timer: Option<(ActionId, u64)>,
+}
+
+/// Where in its body a frame stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The next node.
+    pub at: Target,
+    /// Loops around it.
+    pub loops: Vec<Loop>,
+    /// Containers around it.
+    pub containers: Vec<Container>,
+    /// How often each `goto` has jumped.
+    pub jumps: BTreeMap<u16, u32>,
+    /// What the node had done.
+    pub kept: Option<Box<Kept>>,
+}
+
+/// What a node had done when it failed or was stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The node.
+    pub node: u16,
+    /// What.
+    pub what: Progress,
+}
+
+/// What a node had done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// Children of a fan-out have ended, or stand somewhere.
+    Children(Box<Children>),
+    /// A workflow was called under this key, and has failed.
+    Call(String),
+}
+
 /// A step under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -122,6 +176,11 @@ pub enum Waits {
         timer: ActionId,
         /// What will be tried again.
         action: Box<Action>,
+    },
+    /// The pause before a container is tried again.
+    Again {
+        /// The timer.
+        timer: ActionId,
     },
     /// A `wait` step's time.
     Time {
@@ -183,6 +242,9 @@ pub struct Children {
     pub stopped: bool,
     /// Items whose failure has been collected.
     pub collected: BTreeSet<usize>,
+    /// Frames of items that failed or were stopped, which stand where that happened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parked: BTreeMap<usize, FrameId>,
     /// The number of the fan-out, in a run that an agent drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ActionId>,
@@ -233,10 +295,13 @@ impl Frame {
             item: None,
             store: None,
             loops: Vec::new(),
+            containers: Vec::new(),
             visits: Vec::new(),
             jumps: BTreeMap::new(),
             step: None,
             error: None,
+            standing: None,
+            kept: None,
             first: BTreeMap::new(),
             sessions: Vec::new(),
         }

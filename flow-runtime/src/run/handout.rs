@@ -50,6 +50,21 @@ impl Deed {
 }
 
 impl Deed {
+    /// Whether somebody is asked for something, whoever hosts the run.
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        match self {
+            Deed::Prompt { .. }
+            | Deed::Judge { .. }
+            | Deed::Delegate { .. }
+            | Deed::DelegateItem { .. } => true,
+            Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
+        }
+    }
+
     /// Whether a person is asked; whoever answers first is heard.
     #[must_use]
     pub const fn asks_person(&self) -> bool {
@@ -129,6 +144,8 @@ pub enum Named<'a> {
     Tasks(Tasks<'a>),
     /// A step, by this name, of the workflow that this action calls.
     Called(&'a Action, &'a str),
+    /// A step that waits for its turn, or for its next attempt: nobody has it.
+    Later,
     /// A step that is over.
     Past,
     /// Nothing.
@@ -256,7 +273,7 @@ impl Run {
                 found.queued = true;
             }
             Waits::Environment { .. } => found.goes_on = true,
-            Waits::Pause { .. } => found.wake(step.since),
+            Waits::Pause { .. } | Waits::Again { .. } => found.wake(step.since),
             Waits::Time { seconds, .. } => found.wake(after(step.since, *seconds)),
             Waits::Children(children) => {
                 let tasks = children.tasks.and_then(|tasks| self.tasks(tasks));
@@ -312,7 +329,7 @@ impl Run {
             | Waits::Environment { action, .. }
             | Waits::Pause { action, .. } => (action.id == id).then_some(&**action),
             Waits::Children(children) => children.handed.values().find(|item| item.id == id),
-            Waits::Time { .. } => None,
+            Waits::Time { .. } | Waits::Again { .. } => None,
         }
     }
 
@@ -424,7 +441,7 @@ impl Run {
         let mut past = false;
         if let Some(number) = number_of(name) {
             match self.numbered(number, name) {
-                Named::Nobody => past |= number.0 <= data.next_action && number.0 > 0,
+                Named::Nobody => past |= self.was_handed_out(data, number, name),
                 found => return found,
             }
         }
@@ -466,7 +483,10 @@ impl Run {
     fn numbered(&self, number: ActionId, name: &str) -> Named<'_> {
         if let Some(action) = self.action(number) {
             if self.step_name(action) == name {
-                return Named::Action(action);
+                return match self.is_handed_out(number) {
+                    true => Named::Action(action),
+                    false => Named::Later,
+                };
             }
         } else if let Some(tasks) = self.tasks(number)
             && self.tasks_name(&tasks) == name
@@ -474,6 +494,52 @@ impl Run {
             return Named::Tasks(tasks);
         }
         Named::Nobody
+    }
+
+    /// Whether an action under way is somebody's to do now.
+    fn is_handed_out(&self, id: ActionId) -> bool {
+        let data = self.running();
+        let frame = data.and_then(|data| data.frames.get(data.waiting.get(&id)?));
+        match frame
+            .and_then(|frame| frame.step.as_ref())
+            .map(|it| &it.waits)
+        {
+            Some(Waits::Turn(_) | Waits::Pause { .. }) => false,
+            Some(
+                Waits::Action(_)
+                | Waits::Judgement { .. }
+                | Waits::Environment { .. }
+                | Waits::Children(_)
+                | Waits::Again { .. }
+                | Waits::Time { .. },
+            )
+            | None => true,
+        }
+    }
+
+    /// Whether a step that is over may have had this name, which ends in this number.
+    fn was_handed_out(&self, data: &Data, number: ActionId, name: &str) -> bool {
+        let has_been = (1..=data.next_action).contains(&number.0);
+        if !has_been || data.waiting.contains_key(&number) {
+            return false;
+        }
+        let (before, _) = name.rsplit_once('~').unwrap_or((name, ""));
+        let is_named = |id: &str| before == id || before.ends_with(&format!("/{id}"));
+        // What a node of the workflow handed out first has its name alone.
+        let root = data.frames.get(&ROOT).filter(|_| !data.again);
+        if root.is_some_and(|root| root.first.values().any(|first| *first == number)) {
+            return false;
+        }
+        let graph = self.program().graph();
+        let tasks = graph.tasks.iter();
+        let mut bodies = tasks
+            .flat_map(|task| {
+                let cleanup = task.on_error.as_ref().map(|on_error| &on_error.body);
+                [Some(&task.body), cleanup]
+            })
+            .flatten()
+            .chain([&graph.body, &graph.on_error.body]);
+        bodies.any(|body| body.nodes.iter().any(|node| is_named(&node.id)))
     }
 
     fn first_of_task(&self, data: &Data, part: Part, node: &str) -> Option<ActionId> {
@@ -509,7 +575,7 @@ impl Run {
                     // The rest of the whole name, with the item.
                     return NamedTask::Called(action, &name[before.len() - rest.len()..]);
                 }
-                Named::Tasks(_) | Named::Action(_) | Named::Nobody => {}
+                Named::Tasks(_) | Named::Action(_) | Named::Later | Named::Nobody => {}
             }
         }
         NamedTask::Nobody

@@ -163,6 +163,8 @@ impl<'r> Machine<'r> {
         frame.loops.truncate(keep);
         frame.at = to;
         frame.step = None;
+        self.close_containers(id, to);
+        self.discard_kept(id);
         self.leave_loops(id, to);
         if id == ROOT
             && let Target::Node(node) = to
@@ -200,6 +202,7 @@ impl<'r> Machine<'r> {
             .get(&id)
             .and_then(|frame| frame.loops.last())
             .is_some_and(|inner| inner.node == index);
+        let retried = !again && self.is_opened(id, index);
         if !again {
             let allowed = self.data.start.max_steps;
             let limit = allowed.unwrap_or(self.graph.limits.max_steps);
@@ -227,6 +230,7 @@ impl<'r> Machine<'r> {
         }
         if let Some(when) = &node.when
             && !again
+            && !retried
         {
             match self.test(id, node, when, Extras::default()) {
                 Ok(true) => {}
@@ -234,9 +238,12 @@ impl<'r> Machine<'r> {
                 Err(failure) => return self.failed(id, index, failure, Value::Null),
             }
         }
+        if !again {
+            self.open_container(id, index, node);
+        }
         match self.begin(id, index, node) {
             Ok(next) => next,
-            Err(failure) => self.failed(id, index, failure, Value::Null),
+            Err(failure) => self.attempt_failed(id, index, failure, Value::Null),
         }
     }
 
@@ -341,7 +348,8 @@ impl<'r> Machine<'r> {
             | Kind::Prompt(_)
             | Kind::Delegate { .. } => {
                 let deed = self.deed(id, node)?;
-                let action = self.action(id, node, deed);
+                let mut action = self.action(id, node, deed);
+                self.call_again(id, index, &mut action);
                 self.dispatch(id, index, action);
                 Ok(Next::Wait)
             }
@@ -438,13 +446,13 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.loops.pop();
         }
-        Err(Failure::new(
-            FailureKind::Limit,
-            format!(
-                "the loop `{}` has run {times} times and would go on; set `max_iterations`",
-                node.id
-            ),
-        ))
+        let message = format!(
+            "the loop `{}` has run {times} times and would go on; set `max_iterations`",
+            node.id
+        );
+        // Nobody has said how often is enough: nothing around it makes that good.
+        let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
+        Ok(self.fail_frame(id, failure))
     }
 
     /// The list a loop runs over.

@@ -72,7 +72,7 @@ fn exit(deed: &Deed, result: &Value) -> Option<String> {
 }
 
 /// What a tool with a time limit of its own did not see happen in that time.
-fn own_limit(deed: &Deed, result: &Value) -> Option<String> {
+pub(crate) fn own_limit(deed: &Deed, result: &Value) -> Option<String> {
     let (tool, parameters) = builtin(deed)?;
     let text = |field: &str| result.get(field).and_then(Value::as_str);
     match tool {

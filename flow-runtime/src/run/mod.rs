@@ -8,6 +8,7 @@ mod action;
 mod arrival;
 mod clock;
 mod computed;
+mod container;
 mod contract;
 mod data;
 pub mod effect;
@@ -22,6 +23,7 @@ mod meaning;
 mod name;
 mod observe;
 mod origin;
+mod park;
 mod past;
 mod pattern;
 mod program;
@@ -44,13 +46,14 @@ pub(crate) use action::SHELL_RESULT_BYTES;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
-pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status};
+pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status, read_answer};
 pub use evaluate::Expressions;
 pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
 pub use fan::task_inputs;
 use frame::Waits;
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::Machine;
+pub(crate) use meaning::own_limit;
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
 pub use past::{PastCall, PastTasks};
@@ -212,7 +215,7 @@ impl Run {
                         },
                     ));
                 }
-                Some((Waits::Pause { timer, .. }, _)) => {
+                Some((Waits::Pause { timer, .. } | Waits::Again { timer }, _)) => {
                     pending.push((
                         *timer,
                         Effect::Sleep {
@@ -227,6 +230,8 @@ impl Run {
                 }
                 Some((Waits::Turn(_), _)) | None => {}
             }
+            let timers = frame.containers.iter().filter_map(|it| it.timer);
+            pending.extend(timers.map(|(timer, until)| (timer, Effect::Sleep { timer, until })));
         }
         if let Some((timer, until)) = data.limit {
             pending.push((timer, Effect::Sleep { timer, until }));

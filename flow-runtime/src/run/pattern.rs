@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use flow_model::graph::{Condition, Edge, Guard, Literal, Template};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::event::{Failure, FailureKind};
 use crate::value::Value;
@@ -111,7 +111,12 @@ impl Patterns {
             return search(compiled, text);
         }
         drop(known);
-        let compiled = Regex::new(pattern).map_err(|error| error.to_string());
+        // As awaits look: `^` and `$` stand at every line.
+        let compiled = RegexBuilder::new(pattern)
+            .multi_line(true)
+            .crlf(true)
+            .build();
+        let compiled = compiled.map_err(|error| error.to_string());
         let answer = search(&compiled, text);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {

@@ -116,7 +116,7 @@ impl Run {
                     .map(|(index, (_, state))| format!("{index} (`{state}`)"))
                     .collect();
                 return invalid(format!(
-                    "answer `{{\"choice\": …}}` with one of {}, or null if none holds",
+                    "answer `{{\"choice\": …}}` with the number or the name of one of {}, or null if none holds",
                     states.join(", ")
                 ));
             }

@@ -40,7 +40,9 @@ impl Machine<'_> {
         if !on_resume.skip_completed_steps {
             frame.at = entry;
             frame.loops.clear();
+            frame.containers.clear();
             frame.jumps.clear();
+            self.discard_kept(ROOT);
             self.data.ready.push_back(ROOT);
             return;
         }
@@ -51,23 +53,11 @@ impl Machine<'_> {
         {
             // The failed step is left as it is.
             self.visit_loops(ROOT);
+            self.reopen_containers(ROOT);
             self.go(ROOT, to);
             self.data.ready.push_back(ROOT);
             return;
         }
-        let Some(frame) = self.data.frames.get_mut(&ROOT) else {
-            return;
-        };
-        // A loop whose own test failed is in the iteration that it was in.
-        if let (Target::Node(node), Some(inner)) = (frame.at, frame.loops.last_mut())
-            && inner.node == node
-        {
-            match inner.index.checked_sub(1) {
-                Some(before) => inner.index = before,
-                None => drop(frame.loops.pop()),
-            }
-        }
-        self.visit_loops(ROOT);
-        self.data.ready.push_back(ROOT);
+        self.go_on_from_here(ROOT);
     }
 }

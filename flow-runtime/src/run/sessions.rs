@@ -5,7 +5,7 @@
 
 use super::data::Data;
 use super::effect::Deed;
-use super::frame::{FrameId, ROOT};
+use super::frame::{Frame, FrameId, ROOT};
 use super::machine::Machine;
 use crate::value::Value;
 
@@ -82,15 +82,15 @@ impl Machine<'_> {
     }
 
     /// Takes a frame away. What it has opened stays open, behind what the frame around it has.
-    pub(super) fn remove_frame(&mut self, id: FrameId) {
-        let Some(frame) = self.data.frames.remove(&id) else {
-            return;
-        };
+    pub(super) fn remove_frame(&mut self, id: FrameId) -> Option<Frame> {
+        let mut frame = self.data.frames.remove(&id)?;
         let around = frame
             .parent
             .and_then(|it| self.data.frames.get_mut(&it.frame));
         if let Some(around) = around {
-            around.sessions.splice(..0, frame.sessions);
+            let sessions = std::mem::take(&mut frame.sessions);
+            around.sessions.splice(..0, sessions);
         }
+        Some(frame)
     }
 }

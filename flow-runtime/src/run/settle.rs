@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use flow_model::graph::{
-    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, Target, Template,
-    Write,
+    Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, OutputFormat, Shell,
+    Target, Template, Write,
 };
 
+use super::action::{SHELL_RESULT_BYTES, cut_result};
 use super::computed::Changed;
 use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
@@ -17,6 +18,9 @@ use super::origin::roots;
 use super::pattern::{Sought, constant};
 use super::state::Change;
 use crate::value::Value;
+
+/// Bytes of a stream that a result holds at least, however little room the state has.
+const LEAST_CUT: usize = 1 << 12;
 
 impl<'r> Machine<'r> {
     /// A step did what was asked: writes, then edges.
@@ -30,7 +34,7 @@ impl<'r> Machine<'r> {
             return Ok(Next::Over);
         };
         let sets = matches!(node.kind, Kind::SetState);
-        let written = self.write(id, node, &node.writes, Some(&result), None, sets)?;
+        let (written, result) = self.write_result(id, node, result, sets)?;
         let result = if sets { written } else { result };
         // What a `return` gives is what its frame gives.
         if let Kind::Return { .. } = node.kind {
@@ -80,6 +84,36 @@ impl<'r> Machine<'r> {
                 error: None,
             },
         )
+    }
+
+    /// Writes what a step writes. The whole result of a command says what is missing of it, so as
+    /// much as the state has room for is written; gives it as it was written.
+    fn write_result(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        result: Value,
+        sets: bool,
+    ) -> Result<(Value, Value), Failure> {
+        let writes = &node.writes;
+        let failure = match self.write(id, node, writes, Some(&result), None, sets) {
+            Ok(written) => return Ok((written, result)),
+            Err(failure) => failure,
+        };
+        let whole = |shell: &Shell| shell.output == OutputFormat::Result;
+        let is_whole = matches!(&node.kind, Kind::Shell(shell) if whole(shell));
+        let captures = writes.iter().any(|write| write.value.is_none());
+        if failure.kind == FailureKind::Limit && is_whole && captures {
+            let mut most = SHELL_RESULT_BYTES;
+            while most > LEAST_CUT {
+                most /= 2;
+                let cut = cut_result(&result, most);
+                if let Ok(written) = self.write(id, node, writes, Some(&cut), None, sets) {
+                    return Ok((written, cut));
+                }
+            }
+        }
+        Err(failure)
     }
 
     /// Writes a batch; gives the written values by field.
@@ -166,9 +200,6 @@ impl<'r> Machine<'r> {
             return Next::Over;
         };
         let failure = failure.at(&node.id);
-        if failure.kind == FailureKind::Limit && matches!(node.kind, Kind::While { .. }) {
-            return self.fail_frame(id, failure);
-        }
         if let Some(fallback) = &node.fallback_value {
             let error = failure.to_value();
             let extras = Extras {
@@ -180,22 +211,14 @@ impl<'r> Machine<'r> {
                 .and_then(|value| self.settle_success(id, index, value));
             return match settled {
                 Ok(next) => next,
-                Err(failure) => self.fail_frame(id, failure),
+                Err(failure) => self.unhandled(id, index, failure),
             };
         }
-        if !node.error_writes.is_empty() {
-            let error = failure.to_value();
-            let written = self.write(
-                id,
-                node,
-                &node.error_writes,
-                Some(&result),
-                Some(&error),
-                false,
-            );
-            if let Err(failure) = written {
-                return self.fail_frame(id, failure);
-            }
+        if let Err(failure) = self.write_exit(id, node, &result) {
+            return self.unhandled(id, index, failure);
+        }
+        if let Err(failure) = self.write_error(id, node, &failure, &result) {
+            return self.unhandled(id, index, failure);
         }
         self.settle(
             id,
@@ -210,6 +233,42 @@ impl<'r> Machine<'r> {
                 error: Some(failure),
             },
         )
+    }
+
+    /// Writes the whole result of a command that failed to where its result goes: how it ended is
+    /// data too.
+    fn write_exit(&mut self, id: FrameId, node: &Node, result: &Value) -> Result<(), Failure> {
+        let Kind::Shell(shell) = &node.kind else {
+            return Ok(());
+        };
+        if shell.output != OutputFormat::Result || result.get("exit_code").is_none() {
+            return Ok(());
+        }
+        let captures = node.writes.iter().filter(|write| write.value.is_none());
+        let captures: Vec<Write> = captures.cloned().collect();
+        let node = Node {
+            writes: captures.into(),
+            ..node.clone()
+        };
+        self.write_result(id, &node, result.clone(), false)
+            .map(drop)
+    }
+
+    /// Writes what a failed step is to write.
+    pub(super) fn write_error(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        failure: &Failure,
+        result: &Value,
+    ) -> Result<(), Failure> {
+        if node.error_writes.is_empty() {
+            return Ok(());
+        }
+        let error = failure.to_value();
+        let writes = &node.error_writes;
+        self.write(id, node, writes, Some(result), Some(&error), false)
+            .map(drop)
     }
 
     /// Chooses the edge of a settled step.
@@ -246,7 +305,7 @@ impl<'r> Machine<'r> {
         });
         let sought = match sought {
             Ok(sought) => sought,
-            Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+            Err(failure) => return self.guard_failed(id, node, &settled, failure),
         };
         let mut at = from;
         while let Some(edge) = node.edges.get(at) {
@@ -255,7 +314,7 @@ impl<'r> Machine<'r> {
                 Guard::When(condition) => match self.holds(id, node, condition, &settled, sought) {
                     Ok(true) => return self.follow(id, node, edge, &settled),
                     Ok(false) => {}
-                    Err(failure) => return self.fail_frame(id, failure.at(&node.id)),
+                    Err(failure) => return self.guard_failed(id, node, &settled, failure),
                 },
                 guard if guard.holds_for(settled.outcome) => {
                     return self.follow(id, node, edge, &settled);
@@ -264,9 +323,29 @@ impl<'r> Machine<'r> {
             }
             at += 1;
         }
+        let failed = settled.error.is_some();
         let failure = self.no_way(id, node, settled);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.step = None;
+        }
+        if failed {
+            self.unhandled(id, index, failure)
+        } else {
+            self.fail_frame(id, failure)
+        }
+    }
+
+    /// A transition cannot be decided. That is not a failure of what the step did.
+    fn guard_failed(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        settled: &Settled,
+        failure: Failure,
+    ) -> Next {
+        let failure = failure.at(&node.id);
+        if settled.outcome == Outcome::Success {
+            self.abandon(id, Ending::Stuck(failure.message.clone()));
         }
         self.fail_frame(id, failure)
     }
@@ -381,13 +460,16 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
-        let edge = match chosen(answer) {
-            Some(Value::Int(choice)) => usize::try_from(*choice).ok().and_then(|at| edges.get(at)).copied(),
-            Some(Value::Str(name)) => edges.iter().copied().find(|at| {
-                let target = node.edges.get(usize::from(*at)).map(|edge| edge.to);
-                matches!(target, Some(Target::Node(to)) if self.node(id, to).is_some_and(|n| *n.id == **name))
-            }),
-            _ => None,
+        let states =
+            edges.iter().map(
+                |at| match node.edges.get(usize::from(*at)).map(|edge| edge.to) {
+                    Some(Target::Node(to)) => self.node(id, to).map_or("", |node| &node.id),
+                    Some(Target::Complete) | None => "",
+                },
+            );
+        let edge = match choice(answer, states) {
+            Choice::One(index) => edges.get(index).copied(),
+            Choice::None | Choice::Unknown => None,
         };
         match edge.and_then(|at| node.edges.get(usize::from(at))) {
             Some(edge) => self.follow(id, node, edge, &settled),
@@ -572,20 +654,50 @@ fn needs_no_result(template: &Template) -> bool {
     roots(template).iter().all(|root| known.contains(&&**root))
 }
 
+/// Where a judgement may name what it names.
+const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
+
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {
     match answer {
-        Value::Map(_) => answer.get("choice"),
+        Value::Map(_) => NAMED
+            .iter()
+            .find_map(|field| answer.get(field))
+            .and_then(chosen),
         other => Some(other),
     }
 }
 
+/// Which of some states a judgement names, in their order.
+fn choice<'s>(answer: &Value, states: impl Iterator<Item = &'s str>) -> Choice {
+    let states: Vec<&str> = states.collect();
+    let index = match chosen(answer) {
+        Some(Value::Null) => return Choice::None,
+        Some(Value::Int(index)) => usize::try_from(*index).ok(),
+        Some(Value::Str(name)) => {
+            let named = states.iter().position(|state| *state == name.trim());
+            named.or_else(|| name.trim().parse().ok())
+        }
+        _ => None,
+    };
+    match index.filter(|index| *index < states.len()) {
+        Some(index) => Choice::One(index),
+        None => Choice::Unknown,
+    }
+}
+
+/// What a judgement says.
+enum Choice {
+    /// This one holds.
+    One(usize),
+    /// None holds.
+    None,
+    /// Nothing that was asked about.
+    Unknown,
+}
+
 /// Whether an answer names one of the choices, or says that none holds.
 pub(super) fn is_judgement(choices: &[(String, String)], answer: &Value) -> bool {
-    match chosen(answer) {
-        Some(Value::Null) => true,
-        Some(Value::Int(index)) => usize::try_from(*index).is_ok_and(|index| index < choices.len()),
-        Some(Value::Str(name)) => choices.iter().any(|(_, state)| **state == **name),
-        _ => false,
-    }
+    let states = choices.iter().map(|(_, state)| state.as_str());
+    !matches!(choice(answer, states), Choice::Unknown)
 }

@@ -1,9 +1,11 @@
 //! Visits of nodes, for whoever watches: each that is entered is left, in one way or another.
 
+use std::borrow::Cow;
+
 use flow_model::graph::{Node, Target};
 
 use super::effect::{Effect, Ending, Onward, Place};
-use super::frame::FrameId;
+use super::frame::{FrameId, Loop};
 use super::machine::Machine;
 
 impl<'r> Machine<'r> {
@@ -12,7 +14,7 @@ impl<'r> Machine<'r> {
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.visits.push(index);
         }
-        self.effects.push(Effect::Entered(place(id, node)));
+        self.effects.push(Effect::Entered(self.place(id, node)));
     }
 
     /// A node is left, and something comes next.
@@ -23,12 +25,14 @@ impl<'r> Machine<'r> {
                 |index: &u16| matches!(nodes.get(usize::from(*index)), Some(n) if n.id == node.id);
             frame.visits.iter().rposition(is_it)
         });
-        if let (Some(at), Some(frame)) = (at, self.data.frames.get_mut(&id)) {
-            frame.visits.remove(at);
-        }
+        // A condition is left once it has decided; what happens in it is told of its steps.
+        let (Some(at), Some(frame)) = (at, self.data.frames.get_mut(&id)) else {
+            return;
+        };
+        frame.visits.remove(at);
         let next = self.onward(id, to);
         self.effects.push(Effect::Left {
-            place: place(id, node),
+            place: self.place(id, node),
             outcome,
             next,
         });
@@ -77,15 +81,29 @@ impl<'r> Machine<'r> {
             Some(frame) => std::mem::take(&mut frame.visits),
             None => return,
         };
+        self.left_nowhere(id, visits, ending);
+    }
+
+    /// Visits end, the innermost in this way and the others stopped.
+    pub(super) fn left_nowhere(&mut self, id: FrameId, visits: Vec<u16>, ending: Ending) {
         let mut ending = Some(ending);
         for index in visits.into_iter().rev() {
             if let Some(node) = self.node(id, index) {
                 self.effects.push(Effect::Left {
-                    place: place(id, node),
+                    place: self.place(id, node),
                     outcome: ending.take().unwrap_or(Ending::Stopped),
                     next: Onward::Nowhere,
                 });
             }
+        }
+    }
+
+    /// A container is left only to be entered once more.
+    pub(super) fn leave_to_retry(&mut self, id: FrameId, index: u16, outcome: Ending) {
+        let frame = self.data.frames.get(&id);
+        let is_visited = frame.is_some_and(|frame| frame.visits.contains(&index));
+        if let (true, Some(node)) = (is_visited, self.node(id, index)) {
+            self.left(id, node, outcome, Target::Node(index));
         }
     }
 
@@ -113,11 +131,43 @@ impl<'r> Machine<'r> {
             },
         }
     }
-}
 
-fn place(frame: FrameId, node: &Node) -> Place {
-    Place {
-        frame,
-        node: node.id.to_string(),
+    fn place(&self, frame: FrameId, node: &Node) -> Place {
+        Place {
+            frame,
+            node: node.id.to_string(),
+            within: self.within(frame, &node.id),
+        }
+    }
+
+    /// The items of `foreach` that a node of a frame belongs to, as in `all.1/each.0`.
+    pub(super) fn within(&self, id: FrameId, node: &str) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        let mut at = Some((id, Cow::Borrowed(node)));
+        while let Some((id, node)) = at.take() {
+            let Some(frame) = self.data.frames.get(&id) else {
+                break;
+            };
+            let nodes = &self.body(frame.body).nodes;
+            let of_loop = |inner: &Loop| nodes.get(usize::from(inner.node)).map(|node| &node.id);
+            let around = frame.loops.iter();
+            let around = around.take_while(|inner| of_loop(inner).is_some_and(|it| **it != *node));
+            let items = around.filter(|inner| inner.items.is_some());
+            let items: Vec<String> = items
+                .filter_map(|inner| Some(format!("{}.{}", of_loop(inner)?, inner.index)))
+                .collect();
+            parts.extend(items.into_iter().rev());
+            // The fan-out that it is a child of.
+            if let Some(parent) = frame.parent
+                && let Some(above) = self.data.frames.get(&parent.frame)
+                && let Target::Node(fan) = above.at
+                && let Some(fan) = self.node(parent.frame, fan)
+            {
+                parts.push(format!("{}.{}", fan.id, parent.index));
+                at = Some((parent.frame, Cow::Borrowed(&*fan.id)));
+            }
+        }
+        parts.reverse();
+        parts.join("/")
     }
 }

@@ -121,6 +121,15 @@ impl Terminals {
         self.session(Some(session))?.environment()
     }
 
+    /// What a session shows now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    pub fn screen(&self, session: &str) -> Result<String, Error> {
+        Ok(self.session(Some(session))?.visible())
+    }
+
     /// Waits until the session's shell is at its prompt with all input read, for as long as
     /// `limit`, and says where it is then.
     ///

@@ -225,6 +225,7 @@ impl Writer<'_> {
             }
             11 => {
                 let test = self.choices.pick(TESTS);
+                self.container(&pad, jump.as_deref());
                 self.text += &format!("{pad}type: condition\n{pad}if: \"{test}\"\n{pad}then:\n");
                 self.list(indent + 2, depth - 1, in_loop);
                 if self.choices.once_in(2) {
@@ -236,12 +237,14 @@ impl Writer<'_> {
                 let test = self.choices.pick(TESTS);
                 let bound = self.choices.pick(&["\nmax_iterations: 3", ""]);
                 let bound = bound.replace('\n', &format!("\n{pad}"));
+                self.container(&pad, jump.as_deref());
                 self.text +=
                     &format!("{pad}type: while\n{pad}if: \"{test}\"{bound}\n{pad}steps:\n");
                 self.list(indent + 2, depth - 1, true);
             }
             13 => {
                 let items = self.items();
+                self.container(&pad, jump.as_deref());
                 self.text += &format!("{pad}type: foreach\n{pad}items: {items}\n{pad}steps:\n");
                 self.list(indent + 2, depth - 1, true);
             }
@@ -363,6 +366,21 @@ impl Writer<'_> {
             "{pad}on_child_error: {rule}\n{pad}output_to: r{}\n",
             self.count
         );
+        self.container(pad, jump.as_deref());
+    }
+
+    /// The time, the attempts and the failures of a container.
+    fn container(&mut self, pad: &str, jump: Option<&str>) {
+        if self.choices.once_in(4) {
+            let retry = self
+                .choices
+                .pick(&["{attempts: 2}", "{attempts: 3, delay: 1}"]);
+            self.text += &format!("{pad}retry: {retry}\n");
+        }
+        if self.choices.once_in(4) {
+            let timeout = self.choices.pick(&["1", "500ms", "5m"]);
+            self.text += &format!("{pad}timeout: {timeout}\n");
+        }
         match (self.choices.below(4), jump) {
             (2, _) => self.text += &format!("{pad}on_error: continue\n"),
             (3, Some(target)) => self.text += &format!("{pad}on_error: {{goto: {target}}}\n"),

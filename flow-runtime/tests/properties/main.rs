@@ -5,6 +5,7 @@
 )]
 
 mod choices;
+mod containers;
 mod corpus;
 mod definitions;
 mod fan_out;

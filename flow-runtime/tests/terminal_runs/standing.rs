@@ -142,3 +142,78 @@ states:
     let error = report.error.unwrap().message;
     assert!(error.contains("try_stdout"), "{error}");
 }
+
+#[tokio::test]
+async fn a_transition_that_cannot_be_decided_is_no_failure_of_the_tool() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: say
+states:
+  say:
+    action: {type: shell, command: "echo word"}
+    transitions: [{condition: {expression: "(stdout | int) > 3"}, next_state: end}]
+  end: {action: {type: shell, command: "true"}}
+"#;
+    let report = world.run(text, StartOptions::default()).await;
+    let error = report.error.unwrap().message;
+    assert!(error.contains("cannot be made a number"), "{error}");
+    let log = world.log(report.run);
+    assert_eq!(log[0]["tool_success"], true, "{log:#?}");
+    assert_eq!(log[0]["error"], serde_json::Value::Null);
+    let message = log[0]["transition"]["message"].as_str().unwrap();
+    assert!(message.contains("cannot be made a number"), "{message}");
+}
+
+#[tokio::test]
+async fn patterns_of_transitions_meet_every_line_as_those_of_awaits_do() {
+    let world = World::new(&[]);
+    let text = r#"
+initial_state: say
+states:
+  say:
+    action: {type: shell, command: "printf 'one\\ntwo 2\\r\\nthree\\n'"}
+    transitions:
+      - {condition: {pattern_match: "^two \\d$", pattern_not_match: "^wo"}, next_state: end}
+  end:
+    action: {type: shell, command: "echo last"}
+    transitions: [{condition: {pattern_match: "last$"}, next_state: over}]
+  over: {action: {type: shell, command: "true"}}
+"#;
+    let report = world.completed(text, StartOptions::default()).await;
+    assert_eq!(report.final_state.as_deref(), Some("over"));
+}
+
+#[tokio::test]
+async fn the_log_says_what_was_asked_of_every_state() {
+    let world = World::new(&[]);
+    let text = r#"
+inputs: {n: integer}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: await_output, params: {pattern: never, timeout: 0.2}}
+    on_timeout: nap
+  nap:
+    action: {type: wait, duration_seconds: 0.01}
+    transitions: [{condition: success, next_state: note}]
+  note:
+    action: {type: set_state, updates: {seen: "{error}", again: "{{ inputs.n + 1 }}"}}
+"#;
+    let inputs = flow_runtime::value::Value::from(&serde_json::json!({"n": 1}));
+    let report = world.run_with(text, inputs, StartOptions::default()).await;
+    let log = world.log(report.run);
+    assert_eq!(log[1]["tool_success"], true, "{log:#?}");
+    let missed = log[1]["error"].as_str().unwrap();
+    assert!(
+        missed.contains("the pattern `never` was not found"),
+        "{missed}"
+    );
+    assert_eq!(log[2]["tool"], "wait");
+    assert_eq!(log[2]["params"]["duration_seconds"], 0.01);
+    assert_eq!(log[3]["tool"], "set_state");
+    let updates = serde_json::json!({"seen": "{error}", "again": "{{ inputs.n + 1 }}"});
+    assert_eq!(log[3]["params"]["updates"], updates);
+}

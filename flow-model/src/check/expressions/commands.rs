@@ -6,13 +6,23 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Pass;
+use super::misplaced::{Misplaced, misplaced};
+use crate::check::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expression::Analysis;
 use crate::source::{Span, Tree};
 use crate::tools;
 
 impl<'d> Pass<'_, 'd> {
-    pub(super) fn command(&mut self, text: &str, tree: &'d Tree, analysis: &Analysis) {
+    pub(super) fn command(
+        &mut self,
+        text: &str,
+        tree: &'d Tree,
+        analysis: &Analysis,
+        variables: &[(Range<usize>, &str)],
+        scope: &Scope<'d>,
+    ) {
+        let mut values: Vec<Range<usize>> = Vec::new();
         for interpolation in &analysis.interpolations {
             let at = self.checker.within(tree, &interpolation.range);
             let before = &text[..interpolation.range.start];
@@ -36,7 +46,16 @@ impl<'d> Pass<'_, 'd> {
                 );
                 continue;
             }
-            if let Some(program) = second_interpreter(before) {
+            values.push(interpolation.range.clone());
+        }
+        let known = variables
+            .iter()
+            .filter(|(_, name)| self.may_be_set(name, scope));
+        values.extend(known.map(|(range, _)| range.clone()));
+        values.sort_by_key(|range| range.start);
+        for value in &values {
+            if let Some(program) = second_interpreter(&text[..value.start]) {
+                let at = self.checker.within(tree, value);
                 self.checker.report(
                     Diagnostic::new(Code::SecondInterpreter, at)
                         .message(format!(
@@ -49,6 +68,31 @@ impl<'d> Pass<'_, 'd> {
                 );
             }
         }
+        for (index, place) in misplaced(text, &values) {
+            let at = self.checker.within(tree, &values[index]);
+            let (place, help) = match place {
+                Misplaced::Comment => ("in a comment", "take it out of the comment"),
+                Misplaced::Ansi => ("inside `$'…'`", "close the quotes before it: `$'…'{{ x }}`"),
+            };
+            self.checker.report(
+                Diagnostic::new(Code::MisplacedValue, at)
+                    .message(format!("a value cannot stand {place}"))
+                    .label("nothing can be quoted here")
+                    .help(help),
+            );
+        }
+    }
+
+    /// Whether `{name}` may be a variable, as far as can be seen: a standard one, an input, a field
+    /// of the state, or `<state>_<field>`.
+    fn may_be_set(&self, name: &str, scope: &Scope<'d>) -> bool {
+        let mut states = self.checker.document.steps.iter();
+        tools::standard_variable(name).is_some()
+            || self.is_variable(name, scope)
+            || states.any(|state| {
+                let field = name.strip_prefix(state.id.value.as_str());
+                field.is_some_and(|field| field.len() > 1 && field.starts_with('_'))
+            })
     }
 
     pub(super) fn typed(
@@ -56,23 +100,18 @@ impl<'d> Pass<'_, 'd> {
         tree: &'d Tree,
         analysis: &Analysis,
         variables: &[(Range<usize>, &str)],
+        scope: &Scope<'d>,
     ) {
         let unquoted = analysis
             .interpolations
             .iter()
             .filter(|i| i.filters.last().is_none_or(|last| last != "sh"))
             .map(|i| &i.range);
-        let braced =
-            variables
-                .iter()
-                .filter(|(_, name)| *name != "session_id")
-                .filter(|(_, name)| {
-                    tools::standard_variable(name).is_some()
-                        || self.checker.document.inputs.as_ref().is_some_and(|inputs| {
-                            inputs.iter().any(|input| input.name.value == *name)
-                        })
-                })
-                .map(|(range, _)| range);
+        let braced = variables
+            .iter()
+            .filter(|(_, name)| *name != "session_id")
+            .filter(|(_, name)| self.may_be_set(name, scope))
+            .map(|(range, _)| range);
         let places: Vec<Span> = unquoted
             .chain(braced)
             .map(|range| self.checker.within(tree, range))

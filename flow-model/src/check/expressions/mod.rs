@@ -1,6 +1,7 @@
 //! Every expression of a document: does it parse, and does each name in it mean something?
 
 mod commands;
+mod misplaced;
 mod names;
 mod patterns;
 
@@ -517,8 +518,8 @@ impl<'d> Pass<'_, 'd> {
             self.variable(name, scope);
         }
         match role {
-            Role::Command => self.command(text, tree, &analysis),
-            Role::Typed => self.typed(tree, &analysis, &variables),
+            Role::Command => self.command(text, tree, &analysis, &variables, scope),
+            Role::Typed => self.typed(tree, &analysis, &variables, scope),
             Role::Pattern if analysis.faults.is_empty() => {
                 self.pattern(text, tree, &analysis, &variables, scope.dialect);
             }

@@ -203,12 +203,42 @@ impl<'d> Pass<'_, 'd> {
         };
         let is_secret = |field: &Field<'_>| field.secret && field.name.value == *name;
         let looked_at = read.examined || read.path.len() > 2;
-        if !looked_at || !fields.unwrap_or_default().iter().any(is_secret) {
-            return;
+        if looked_at && fields.unwrap_or_default().iter().any(is_secret) {
+            self.looked_at(name, None, at);
         }
+    }
+
+    /// The same of a field that holds a secret.
+    fn secret_field(
+        &mut self,
+        name: &str,
+        place: Option<Place>,
+        read: &Read,
+        at: Span,
+        scope: &Scope<'d>,
+    ) {
+        let space = self.space(scope);
+        let found = place.or_else(|| space.fields.get(name)?.first().copied());
+        let below = read.path.last().is_some_and(|last| last != name);
+        let Some(secret) = space.secrets.get(name) else {
+            return;
+        };
+        if (read.examined || below) && found != Some(Place::Computed) {
+            let secret = (*secret).to_owned();
+            self.looked_at(&secret, Some(name), at);
+        }
+    }
+
+    fn looked_at(&mut self, secret: &str, field: Option<&str>, at: Span) {
+        let through = match field {
+            Some(field) => format!(", which `{field}` holds"),
+            None => String::new(),
+        };
         self.checker.report(
             Diagnostic::new(Code::SecretExamined, at)
-                .message(format!("an expression never sees the secret `{name}`"))
+                .message(format!(
+                    "an expression never sees the secret `{secret}`{through}"
+                ))
                 .label("compared, measured or changed here")
                 .help("pass it on as it is, and let a command or a tool look at it"),
         );
@@ -276,6 +306,7 @@ impl<'d> Pass<'_, 'd> {
             }
             return;
         }
+        self.secret_field(name, place, read, at, scope);
         let Some(needs) = scope.needs else {
             return;
         };

@@ -12,7 +12,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 use super::super::error::EvalError;
 use super::super::meter;
 use super::super::{DEEPEST, shallow};
-use super::filters::Unquoted;
+use super::filters::{Unquoted, Written};
 use super::moment::{Day, Moment};
 use crate::value::{List, Map, Value};
 
@@ -134,6 +134,9 @@ fn plain(value: &Jinja) -> Result<Value, EvalError> {
     }
     if let Some(unquoted) = value.downcast_object_ref::<Unquoted>() {
         return Ok(Value::text(&*unquoted.0));
+    }
+    if let Some(written) = value.downcast_object_ref::<Written>() {
+        return Ok(Value::text(&*written.0));
     }
     Err(EvalError::wrong_type(format!(
         "`{value}` cannot be used as a value; call it"

@@ -1,6 +1,7 @@
 //! Filters, functions and methods beyond minijinja's, and those of its own whose result needs a
 //! bound.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -32,6 +33,20 @@ const MOST_REGEXES: usize = 256;
 pub(super) struct Unquoted(pub(super) Arc<str>);
 
 impl Object for Unquoted {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `{name}` of a name that is no variable, as it was written.
+#[derive(Debug)]
+pub(super) struct Written(pub(super) Arc<str>);
+
+impl Object for Written {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }
@@ -86,9 +101,11 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_function("now", || Jinja::from_object(Moment(meter::now())));
     environment.add_function("uuid", meter::uuid);
     environment.add_function("variable", |name: &str| {
-        meter::variable(name)
-            .map(|value| to_jinja(&value))
-            .map_err(fail)
+        let found = meter::variable(name).map_err(fail)?;
+        Ok::<_, Error>(match found {
+            Some(value) => to_jinja(&value),
+            None => Jinja::from_object(Written(Arc::from(format!("{{{name}}}")))),
+        })
     });
     wording::register(environment);
     environment.set_unknown_method_callback(method);
@@ -395,7 +412,7 @@ fn int(
     base: Option<u32>,
     options: Kwargs,
 ) -> Result<Jinja, Error> {
-    let made = minijinja::filters::int(state, value, default, base, options);
+    let made = minijinja::filters::int(state, &stripped(value), default, base, options);
     made.map_err(|error| not_a_number(value, "int", error))
 }
 
@@ -405,8 +422,16 @@ fn float(
     default: Option<Jinja>,
     options: Kwargs,
 ) -> Result<Jinja, Error> {
-    let made = minijinja::filters::float(state, value, default, options);
+    let made = minijinja::filters::float(state, &stripped(value), default, options);
     made.map_err(|error| not_a_number(value, "float", error))
+}
+
+/// A text without the blanks and line ends around it: output of commands ends with one.
+fn stripped(value: &Jinja) -> Cow<'_, Jinja> {
+    match value.as_str() {
+        Some(text) if text.trim().len() < text.len() => Cow::Owned(Jinja::from(text.trim())),
+        _ => Cow::Borrowed(value),
+    }
 }
 
 /// What cannot be made a number, by which filter, and the way out.

@@ -24,7 +24,7 @@ use super::scope::{Context, Found, Plan, step};
 use super::text;
 use crate::value::Value;
 use convert::from_jinja;
-use filters::{Unquoted, fail};
+use filters::{Unquoted, Written, fail};
 use program::{Compiled, NO_BLOCKS, RawText};
 
 /// A compiled expression or template.
@@ -113,6 +113,9 @@ fn emit_held(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Jinja) -> 
     let unquoted = value.downcast_object_ref::<Unquoted>();
     let held = match unquoted {
         Some(unquoted) => Held::Raw(unquoted.0.to_string()),
+        None if let Some(written) = value.downcast_object_ref::<Written>() => {
+            Held::Written(written.0.to_string())
+        }
         None => Held::Value(from_jinja(value).map_err(fail)?),
     };
     filters::produce(held.size())?;

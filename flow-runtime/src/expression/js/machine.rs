@@ -346,7 +346,10 @@ fn prepare<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, name: String| match meter::variable(&name) {
-                Ok(value) => to_js(&ctx, &value, &mut Atoms(Vec::new())),
+                Ok(found) => {
+                    let value = found.unwrap_or_else(|| Value::text(format!("{{{name}}}")));
+                    to_js(&ctx, &value, &mut Atoms(Vec::new()))
+                }
                 Err(error) => Err(Exception::throw_reference(&ctx, &error.message)),
             },
         )?,

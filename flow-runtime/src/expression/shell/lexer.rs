@@ -57,7 +57,7 @@ enum Frame {
     /// `${…}`: where it opened, and whether inside double quotes.
     Parameter { from: usize, quoted: bool },
     /// `$((…))` or `((…))`, and how many parentheses are open.
-    Arithmetic { depth: usize },
+    Arithmetic { depth: usize, substitution: bool },
 }
 
 struct HereDocument {
@@ -211,9 +211,12 @@ impl<'a> Lexer<'a> {
                 '`' => self.backquote(),
                 _ => self.copy(letter.len_utf8()),
             },
-            Frame::Arithmetic { depth } => match letter {
-                '(' => self.arithmetic(depth + 1),
-                ')' => self.arithmetic(depth - 1),
+            Frame::Arithmetic {
+                depth,
+                substitution,
+            } => match letter {
+                '(' => self.arithmetic(depth + 1, substitution),
+                ')' => self.arithmetic(depth - 1, substitution),
                 '\\' => self.escaped("after a backslash")?,
                 '\'' => self.open(Frame::Single, 1),
                 '"' => self.open(Frame::Double, 1),
@@ -225,11 +228,16 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn arithmetic(&mut self, depth: usize) {
+    fn arithmetic(&mut self, depth: usize, substitution: bool) {
         self.copy(1);
         self.frames.pop();
         if depth > 0 {
-            self.frames.push(Frame::Arithmetic { depth });
+            self.frames.push(Frame::Arithmetic {
+                depth,
+                substitution,
+            });
+        } else {
+            self.fresh = !substitution;
         }
     }
 
@@ -255,15 +263,24 @@ impl<'a> Lexer<'a> {
             self.literal_before_value();
             self.fresh = false;
         } else if rest.starts_with("$((") {
-            self.open(Frame::Arithmetic { depth: 2 }, 3);
+            let substitution = true;
+            self.open(
+                Frame::Arithmetic {
+                    depth: 2,
+                    substitution,
+                },
+                3,
+            );
         } else if rest.starts_with("$(") {
             self.open(Frame::Parentheses { substitution: true }, 2);
             self.fresh = true;
         } else if rest.starts_with("${") {
             let from = self.at + 2;
             self.open(Frame::Parameter { from, quoted }, 2);
+            self.fresh = false;
         } else if rest.starts_with("$'") && !quoted {
             self.open(Frame::Ansi, 2);
+            self.fresh = false;
         } else {
             self.copy(1);
             self.fresh = false;
@@ -317,7 +334,13 @@ impl<'a> Lexer<'a> {
             }
             '`' => self.backquote(),
             '$' => self.dollar(false),
-            '(' if rest.starts_with("((") => self.open(Frame::Arithmetic { depth: 2 }, 2),
+            '(' if rest.starts_with("((") => self.open(
+                Frame::Arithmetic {
+                    depth: 2,
+                    substitution: false,
+                },
+                2,
+            ),
             '(' => {
                 self.open(
                     Frame::Parentheses {
@@ -598,7 +621,7 @@ impl<'a> Lexer<'a> {
     fn texts(&self, index: usize) -> Result<Vec<String>, EvalError> {
         match self.held.get(index) {
             Some(Held::Value(value)) => texts(value),
-            Some(Held::Raw(_)) | None => Ok(Vec::new()),
+            Some(Held::Raw(_) | Held::Written(_)) | None => Ok(Vec::new()),
         }
     }
 

@@ -27,7 +27,10 @@ pub(super) enum Reader {
 
 /// The command, with every value in its place.
 pub(super) fn compose(rendered: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
-    if !held.iter().any(|held| matches!(held, Held::Raw(_))) {
+    if !held
+        .iter()
+        .any(|held| matches!(held, Held::Raw(_) | Held::Written(_)))
+    {
         return lexer::compose(rendered, held, reader);
     }
     let mut text = String::new();
@@ -40,7 +43,7 @@ pub(super) fn compose(rendered: &str, held: &[Held], reader: Reader) -> Result<S
         };
         match held.get(index) {
             Some(Held::Raw(raw)) if secret::concerns(raw) => return Err(secret_in_code()),
-            Some(Held::Raw(raw)) => text.push_str(raw),
+            Some(Held::Raw(raw) | Held::Written(raw)) => text.push_str(raw),
             _ => text.push_str(&rest[..length]),
         }
         rest = &rest[length..];

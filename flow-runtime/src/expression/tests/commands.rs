@@ -192,3 +192,30 @@ fn both_dialects_quote_alike() {
     );
     assert_eq!(text.unwrap(), r#"echo 'it'\''s' "it's" '' a b a b"#);
 }
+
+#[test]
+fn a_name_that_is_no_variable_is_text_of_the_command() {
+    let unknown = |source: &str| command(&flow_model::expression::unbrace(source));
+    for text in [
+        "exec {fd}>/tmp/f; echo hello >&$fd",
+        "make # {target} it",
+        "echo $'a{foo}b'",
+        "curl -w '%{http_code}' $url",
+        "awk \"{print}\" {a,b} {x}",
+        "cat <<EOF\n{foo}\nEOF\n",
+    ] {
+        assert_eq!(unknown(text), text);
+    }
+}
+
+#[test]
+fn a_sign_right_after_an_expansion_begins_no_comment() {
+    for (source, expected) in [
+        ("echo $(( 1 ))# {{ x }}", r"echo $(( 1 ))# 'a b'"),
+        ("echo ${a}# {{ x }}", r"echo ${a}# 'a b'"),
+        ("echo $'a'# {{ x }}", r"echo $'a'# 'a b'"),
+    ] {
+        assert_eq!(with(source, r#""a b""#).as_deref(), Ok(expected));
+    }
+    assert_eq!(with("(( 1 ))# {{ x }}", r#""a;b""#), Err(ErrorKind::Place));
+}

@@ -81,6 +81,9 @@ fn an_expression_has_its_native_value() {
             "'45% reduction' | regex_search('[0-9]+% reduction')",
             r#"["45% reduction"]"#,
         ),
+        (r"' 93\n' | int", "93"),
+        (r"'\t9.5 \n' | float", "9.5"),
+        (r"'93\n' | int(base=16)", "147"),
         ("'none' | regex_search('[0-9]')", "[]"),
         (r"'10 20' | regex_findall(r'\d+')", r#"["10","20"]"#),
         (

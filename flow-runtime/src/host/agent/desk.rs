@@ -531,7 +531,8 @@ impl Desk {
         for handout in &found.steps {
             let step = match handout {
                 Handout::Action(action) if waits(action) && !is_call(action) => {
-                    step::of_action(&self.driver.host, run, action)
+                    let action = self.driver.host.shown(self.driver.id, action);
+                    step::of_action(&self.driver.host, run, &action)
                 }
                 Handout::Tasks(tasks) => {
                     let all = step::Listed::All(what.page);
@@ -673,7 +674,7 @@ impl Desk {
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
             },
-            Named::Action(_) => return Err(self.not_pending(&name)),
+            Named::Action(_) | Named::Later => return Err(self.not_pending(&name)),
         };
         let task = self.task_of(run.part(&action));
         let happening = happening(&action, submission)?;

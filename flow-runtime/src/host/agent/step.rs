@@ -5,6 +5,7 @@ use flow_model::graph::{By, OutputFormat, PromptKind, Runner, Write};
 use flow_model::tools::{AgentStep, AgentStepType};
 use serde_json::{Map, Value as Json, json};
 
+use super::super::judged::JUDGE_INSTRUCTIONS;
 use super::super::local::Host;
 use crate::journal::RunId;
 use crate::run::{Action, Deed, Origin, Run, Tasks};
@@ -191,10 +192,7 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
             );
             put("choices", Json::Array(choices.collect()));
             put("result", result.to_json());
-            let text = "Decide which description in `choices` holds for `result`. Submit \
-                {\"choice\": index}, or {\"choice\": null} if none does."
-                .to_owned();
-            (AgentStepType::Judge, text)
+            (AgentStepType::Judge, JUDGE_INSTRUCTIONS.to_owned())
         }
         Deed::Call { .. } | Deed::Environment { .. } => (AgentStepType::Delegate, String::new()),
     };
