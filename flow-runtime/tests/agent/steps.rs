@@ -340,7 +340,9 @@ states:
     let judge = server.submit(run, "look", json!(1)).await.step.unwrap();
     assert_eq!(judge.kind, AgentStepType::Judge);
     assert!(!judge.definition.contains_key("state_update"));
+}
 
+#[tokio::test]
 async fn a_step_that_waits_for_its_turn_or_never_was_takes_no_result() {
     let server = Server::new();
     let run = server
