@@ -647,7 +647,15 @@ impl Reader<'_> {
                 max_delay: retry.seconds("max_delay"),
             });
         }
+        // Whoever says that a failure is final does not want it repeated.
+        let is_final = matches!(
+            fields.get("on_error").and_then(Tree::as_str),
+            Some("fail" | "continue")
+        );
         let count = fields.own("retry_count").and_then(count);
+        if is_final && count.is_some() {
+            return None;
+        }
         let by_default = self
             .max_retries
             .filter(|_| kind.acts() && kind != StepKind::SetState);

@@ -557,11 +557,29 @@ impl Pass<'_> {
             Instead::Name(new) | Instead::Form(new) => new,
         };
         if self.spellings.insert((record.name, found.name)) {
+            let (message, help) = match (found.name, &entry.value.value) {
+                ("wait_for_all", _) => (
+                    "`wait_for_all` says nothing: a `foreach` always waits for its children"
+                        .to_owned(),
+                    "leave it out".to_owned(),
+                ),
+                ("retry_count", Value::Int(count)) => (
+                    "`retry_count` is an older spelling of `retry.attempts`".to_owned(),
+                    format!(
+                        "write `retry: {{attempts: {}}}`: `attempts` counts the first try",
+                        count.saturating_add(1)
+                    ),
+                ),
+                (name, _) => (
+                    format!("`{name}` is an older spelling of `{new}`"),
+                    format!("write `{new}`"),
+                ),
+            };
             self.report(
                 Diagnostic::new(Code::Deprecated, key.span)
-                    .message(format!("`{}` is an older spelling of `{new}`", found.name))
+                    .message(message)
                     .label("older spelling")
-                    .help(format!("write `{new}`")),
+                    .help(help),
             );
         }
     }

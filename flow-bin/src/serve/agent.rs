@@ -130,6 +130,17 @@ async fn get_next_step(
     let context = request.sub_agent_context.as_ref();
     let given = context.and_then(|context| context.get("task_id")?.as_str());
     let task = request.task_id.as_deref().or(given);
+    if let (Some(context), None) = (context, task) {
+        let has: Vec<String> = context.keys().map(|key| format!("`{key}`")).collect();
+        return Err(Refused(format!(
+            "`sub_agent_context` must have the `task_id` of the sub-agent's task as a text, and has {}; leave it out for the run itself",
+            if has.is_empty() {
+                "nothing".to_owned()
+            } else {
+                has.join(", ")
+            }
+        )));
+    }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let page = TaskPage {
         from: number(request.first_task),

@@ -250,13 +250,23 @@ impl<'d> Checker<'d> {
                 self.prompt(step, *kind, *options);
                 self.validation(validation, Type::String);
                 if delegated {
+                    let (does, help) = match kind {
+                        PromptKind::Info => (
+                            "tells a person something",
+                            "show it before or after the `foreach`",
+                        ),
+                        PromptKind::Confirm | PromptKind::Text | PromptKind::Choice => (
+                            "asks a person",
+                            "ask before the `foreach`, and pass the answer as an input",
+                        ),
+                    };
                     self.report(
                         Diagnostic::new(Code::PromptInTask, step.head)
                             .message(format!(
-                                "`{}` asks a person, and a sub-agent runs this task",
+                                "`{}` {does}, and a sub-agent runs this task",
                                 step.id.value
                             ))
-                            .help("ask before the `foreach`, and pass the answer as an input"),
+                            .help(help),
                     );
                 }
             }

@@ -441,4 +441,7 @@ codes! {
     /// `$` stays in the command.
     DollarBefore = "F126", Lint, "a dollar sign before an expression",
         "inputs: {name: string}\nsteps:\n  - type: shell\n    command: echo ${{ inputs.name }}\n" => "inputs: {name: string}\nsteps:\n  - type: shell\n    command: echo {{ inputs.name }}\n";
+    /// In JavaScript a name that nothing declares is undefined, so a condition on it never holds.
+    UndefinedName = "F127", Lint, "a name that is always undefined",
+        "expressions: js\ninputs: {count: integer}\nsteps:\n  - type: condition\n    if: \"{{ cuont > 1 }}\"\n    then:\n      - type: shell\n        command: echo {{ count }}\n" => "expressions: js\ninputs: {count: integer}\nsteps:\n  - type: condition\n    if: \"{{ count > 1 }}\"\n    then:\n      - type: shell\n        command: echo {{ count }}\n";
 }

@@ -46,9 +46,11 @@ pub(super) fn inside(prefix: &str, fields: &[Field], given: &Values, found: &mut
         match given.get(&*field.name) {
             None | Some(Value::Null) => {
                 if field.required && field.default.is_none() {
+                    let word = rules::word(field.ty);
+                    // The author's message is about values that are there.
                     let message = match &field.validation.error_message {
-                        Some(said) => format!("`{path}`: {said}"),
-                        None => format!("`{path}` must be given ({})", rules::word(field.ty)),
+                        Some(said) => format!("`{path}` must be given ({word}): {said}"),
+                        None => format!("`{path}` must be given ({word})"),
                     };
                     found.push(InputFault {
                         path,

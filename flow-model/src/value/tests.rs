@@ -138,5 +138,8 @@ fn the_definitions_own_message_takes_the_place_of_the_standard_one() {
     );
     let invalid = accept(&fields, Values::new()).unwrap_err();
     assert_eq!(invalid.0[0].kind, FaultKind::Missing);
-    assert_eq!(invalid.to_string(), "`v`: a version starts with v");
+    assert_eq!(
+        invalid.to_string(),
+        "`v` must be given (a string): a version starts with v"
+    );
 }

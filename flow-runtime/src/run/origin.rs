@@ -386,9 +386,8 @@ pub fn as_written(template: &Template) -> String {
         Template::Expression(expression) => {
             let source = expression.source.trim();
             match rebrace(source) {
-                // A sole `{name}` has no other braces.
-                Cow::Owned(written) if source.starts_with("variable(") => written,
-                _ => format!("{{{{ {source} }}}}"),
+                Cow::Borrowed(source) => format!("{{{{ {source} }}}}"),
+                Cow::Owned(variable) => variable,
             }
         }
         Template::Text(expression)

@@ -53,36 +53,6 @@ impl<'r> Machine<'r> {
         ))
     }
 
-    /// Writes what a step writes. The whole result of a command says what is missing of it, so as
-    /// much as the state has room for is written; gives it as it was written.
-    fn write_result(
-        &mut self,
-        id: FrameId,
-        node: &Node,
-        result: Value,
-        sets: bool,
-    ) -> Result<(Value, Value), Failure> {
-        let writes = &node.writes;
-        let failure = match self.write(id, node, writes, Some(&result), None, sets) {
-            Ok(written) => return Ok((written, result)),
-            Err(failure) => failure,
-        };
-        let whole = |shell: &Shell| shell.output == OutputFormat::Result;
-        let is_whole = matches!(&node.kind, Kind::Shell(shell) if whole(shell));
-        let captures = writes.iter().any(|write| write.value.is_none());
-        if failure.kind == FailureKind::Limit && is_whole && captures {
-            let mut most = SHELL_RESULT_BYTES;
-            while most > LEAST_CUT {
-                most /= 2;
-                let cut = cut_result(&result, most);
-                if let Ok(written) = self.write(id, node, writes, Some(&cut), None, sets) {
-                    return Ok((written, cut));
-                }
-            }
-        }
-        Err(failure)
-    }
-
     /// A step was done by somebody who gave no result and has written what there was to write. Only
     /// what does not come from the result is written here.
     pub(super) fn settle_done(&mut self, id: FrameId, index: u16, action: &Action) -> Next {
@@ -114,6 +84,36 @@ impl<'r> Machine<'r> {
                 error: None,
             },
         )
+    }
+
+    /// Writes what a step writes. The whole result of a command says what is missing of it, so as
+    /// much as the state has room for is written; gives it as it was written.
+    fn write_result(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        result: Value,
+        sets: bool,
+    ) -> Result<(Value, Value), Failure> {
+        let writes = &node.writes;
+        let failure = match self.write(id, node, writes, Some(&result), None, sets) {
+            Ok(written) => return Ok((written, result)),
+            Err(failure) => failure,
+        };
+        let whole = |shell: &Shell| shell.output == OutputFormat::Result;
+        let is_whole = matches!(&node.kind, Kind::Shell(shell) if whole(shell));
+        let captures = writes.iter().any(|write| write.value.is_none());
+        if failure.kind == FailureKind::Limit && is_whole && captures {
+            let mut most = SHELL_RESULT_BYTES;
+            while most > LEAST_CUT {
+                most /= 2;
+                let cut = cut_result(&result, most);
+                if let Ok(written) = self.write(id, node, writes, Some(&cut), None, sets) {
+                    return Ok((written, cut));
+                }
+            }
+        }
+        Err(failure)
     }
 
     /// Writes a batch; gives the written values by field.
@@ -648,9 +648,6 @@ impl Settled {
 /// Fields that every state has when it ends.
 const STANDING: [&str; 2] = ["success", "error"];
 
-/// Where a judgement may name what it names.
-const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
-
 /// Whether a template says the same with and without a result: bare names may be its fields.
 fn needs_no_result(template: &Template) -> bool {
     let known = [
@@ -658,6 +655,9 @@ fn needs_no_result(template: &Template) -> bool {
     ];
     roots(template).iter().all(|root| known.contains(&&**root))
 }
+
+/// Where a judgement may name what it names.
+const NAMED: [&str; 4] = ["choice", "next_state", "state", "index"];
 
 /// What a judgement names: an index or a state; null says that none holds.
 fn chosen(answer: &Value) -> Option<&Value> {

@@ -257,6 +257,13 @@ impl<'a> View<'a> {
         if let Some(value) = self.variable(name) {
             return Some(value);
         }
+        // In JavaScript an input of the workflow or task is nearer than a field of the state.
+        if self.dialect() == Dialect::Js
+            && self.frame.is_some()
+            && let Some(value) = self.inputs().get(name)
+        {
+            return Some(value.clone());
+        }
         // State comes before bare inputs; a hidden or failed field is not replaced by one.
         match self.field(None, name) {
             Field::Unset => match (self.inputs().get(name), name) {

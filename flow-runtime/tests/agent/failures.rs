@@ -208,3 +208,22 @@ async fn every_step_that_is_handed_out_is_taken_under_its_name() {
         assert!(seen.len() >= 9, "{seen:?}");
     }
 }
+
+#[tokio::test]
+async fn a_failure_that_is_said_to_be_final_is_not_repeated() {
+    let server = Server::new();
+    for (on_error, status) in [
+        ("on_error: fail, ", TurnStatus::Failed),
+        ("on_error: continue, ", TurnStatus::Completed),
+        ("on_error: retry, ", TurnStatus::Waiting),
+        ("", TurnStatus::Waiting),
+    ] {
+        let definition = format!(
+            "tools: {{t: {{}}}}\nsteps: [{{id: go, type: mcp_call, tool: t, {on_error}retry_count: 3}}]\n"
+        );
+        let run = server.start(&definition, json!({})).await;
+        server.next(run, None).await;
+        let turn = server.fail(run, "go", "no luck").await;
+        assert_eq!(turn.status, status, "{on_error}");
+    }
+}

@@ -240,11 +240,10 @@ async fn a_checkpoint_is_found_again_and_a_run_can_be_given_up() {
     assert_eq!(turn.status, TurnStatus::Failed);
     assert_eq!(turn.error.unwrap().message, "it makes no sense");
     // Over is over.
-    server
-        .agents
-        .conclude(run, Conclusion::Cancelled, "")
-        .await
-        .unwrap();
+    let again = server.agents.conclude(run, Conclusion::Failed, "").await;
+    assert!(again.is_ok());
+    let refused = server.agents.conclude(run, Conclusion::Cancelled, "").await;
+    assert!(matches!(refused, Err(AgentError::Ended { .. })));
     assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
 }
 

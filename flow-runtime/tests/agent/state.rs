@@ -208,3 +208,20 @@ steps:
     let turn = server.next(run, None).await;
     assert_eq!(output(&turn), json!({"all": [40, "best 4 of 20", 60]}));
 }
+
+#[tokio::test]
+async fn in_javascript_an_input_is_nearer_than_a_field_of_the_same_name() {
+    let server = Server::new();
+    let definition = "
+expressions: js
+inputs: {file: string}
+state: {file: old}
+outputs: {all: {type: array, value: '{{ [file, state.file, inputs.file] }}'}}
+steps: [{id: go, type: set_state, updates: {seen: '{{ file }}'}}]
+";
+    let run = server.start(definition, json!({"file": "new"})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": ["new", "old", "new"]}));
+    let state = server.agents.state(run).await.unwrap();
+    assert_eq!(state.to_json()["seen"], "new");
+}

@@ -258,36 +258,6 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_its_turn_or_never_was_takes_no_result() {
-    let server = Server::new();
-    let run = server
-        .start(
-            "inputs: {list: array}
-limits: {max_parallel: 100}
-tasks: {ask: {inputs: {n: integer}, steps: [{id: q, type: prompt, kind: text, message: 'What is {{ inputs.n }}?'}]}}
-steps:
-  - {id: all, type: foreach, items: '{{ inputs.list }}', task: ask, max_parallel: 100}
-",
-            json!({"list": (0..60).collect::<Vec<_>>()}),
-        )
-        .await;
-    let turn = server.next(run, None).await;
-    let first = step_id(&turn);
-    assert_eq!(first, "q~2");
-    for name in ["q~55", "q~1", "q~900", "nothing~2"] {
-        let refused = server.try_submit(run, Some(name), json!("x")).await;
-        let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("`q~2`"), "{name}: {refused}");
-    }
-    // Results make room, and the ones that waited are heard then.
-    for number in 2..62 {
-        server.submit(run, &format!("q~{number}"), json!("x")).await;
-    }
-    let turn = server.next(run, None).await;
-    assert_eq!(turn.status, TurnStatus::Completed);
-}
-
-#[tokio::test]
 async fn the_id_of_a_run_is_a_name_in_both_dialects() {
     let server = Server::new();
     for dialect in ["jinja", "js"] {
@@ -370,4 +340,34 @@ states:
     let judge = server.submit(run, "look", json!(1)).await.step.unwrap();
     assert_eq!(judge.kind, AgentStepType::Judge);
     assert!(!judge.definition.contains_key("state_update"));
+}
+
+#[tokio::test]
+async fn a_step_that_waits_for_its_turn_or_never_was_takes_no_result() {
+    let server = Server::new();
+    let run = server
+        .start(
+            "inputs: {list: array}
+limits: {max_parallel: 100}
+tasks: {ask: {inputs: {n: integer}, steps: [{id: q, type: prompt, kind: text, message: 'What is {{ inputs.n }}?'}]}}
+steps:
+  - {id: all, type: foreach, items: '{{ inputs.list }}', task: ask, max_parallel: 100}
+",
+            json!({"list": (0..60).collect::<Vec<_>>()}),
+        )
+        .await;
+    let turn = server.next(run, None).await;
+    let first = step_id(&turn);
+    assert_eq!(first, "q~2");
+    for name in ["q~55", "q~1", "q~900", "nothing~2"] {
+        let refused = server.try_submit(run, Some(name), json!("x")).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("`q~2`"), "{name}: {refused}");
+    }
+    // Results make room, and the ones that waited are heard then.
+    for number in 2..62 {
+        server.submit(run, &format!("q~{number}"), json!("x")).await;
+    }
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Completed);
 }

@@ -72,12 +72,29 @@ impl<'d> Pass<'_, 'd> {
             "result" if scope.result => {}
             name if scope.local.contains(&name) => self.checker.uses.field(scope.space, name),
             name if scope.state && self.space(scope).fields.contains_key(name) => {
+                if self.checker.document.dialect == Dialect::Js && is_input(name, scope) {
+                    self.variable(name, scope);
+                    return self.shadowed(name, root_at);
+                }
                 let key = Some(root.as_str());
                 self.fields(key, None, read, (at, root_at), scope, reads);
             }
             "workflow_id" => self.variable(root, scope),
+            // One whose being undefined is handled may be anything.
+            name if scope.dialect == Dialect::Js && read.optional => self.variable(name, scope),
             name => self.bare(name, root_at, scope),
         }
+    }
+
+    /// A bare name that is an input as well as a state field.
+    fn shadowed(&mut self, name: &str, at: Span) {
+        self.checker.report(
+            Diagnostic::new(Code::ShadowedTier, at)
+                .message(format!(
+                    "`{name}` is an input and a state field: alone it reads the input"
+                ))
+                .help(format!("write `inputs.{name}` or `state.{name}`")),
+        );
     }
 
     /// Whether something that can be seen gives a bare name a value.
@@ -116,8 +133,11 @@ impl<'d> Pass<'_, 'd> {
 
     fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
         self.variable(name, scope);
-        if scope.open || scope.dialect == Dialect::Js || self.checker.lost.mentions(name) {
+        if scope.open || self.checker.lost.mentions(name) {
             return;
+        }
+        if scope.dialect == Dialect::Js {
+            return self.undefined(name, at, scope);
         }
         let looped = if scope.item { LOOPED } else { &[] };
         let fields = self.space(scope).fields.keys().chain(&scope.local);
@@ -142,6 +162,31 @@ impl<'d> Pass<'_, 'd> {
                 }
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",
             });
+        }
+        self.checker.report_in_path(finding, name, false);
+    }
+
+    /// A bare name that JavaScript reads as undefined, for ever.
+    fn undefined(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
+        let Some(inputs) = &scope.inputs else {
+            return;
+        };
+        let vocabulary = expression::vocabulary::JS_GLOBALS.iter();
+        let mut known = vocabulary.chain(expression::vocabulary::JS_FUNCTIONS);
+        if inputs.contains(&name) || self.space(scope).open || known.any(|known| *known == name) {
+            return;
+        }
+        let looped = if scope.item { LOOPED } else { &[] };
+        let fields = self.space(scope).fields.keys().chain(&scope.local);
+        let known = fields.chain(inputs).chain(ROOTS).chain(looped).copied();
+        let finding = Diagnostic::new(Code::UndefinedName, at)
+            .message(format!("nothing here is called `{name}`: it is undefined"))
+            .label("undefined");
+        let mut finding = self.checker.suggest(finding, name, known);
+        if finding.suggestion.is_none() {
+            finding = finding.help(format!(
+                "declare `{name}` under `state` or `inputs`; `{name} ?? …` says that it may be undefined"
+            ));
         }
         self.checker.report_in_path(finding, name, false);
     }
@@ -368,6 +413,11 @@ const ROOTS: &[&str] = &[
 const LOOPED: &[&str] = &["item", "loop"];
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
+
+fn is_input(name: &str, scope: &Scope<'_>) -> bool {
+    let inputs = scope.inputs.as_ref();
+    inputs.is_some_and(|inputs| inputs.contains(&name))
+}
 
 /// Where a read stands, with its first and its second name.
 #[derive(Clone, Copy)]

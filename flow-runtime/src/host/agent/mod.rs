@@ -119,6 +119,14 @@ pub enum AgentError {
         "the run is not over: it goes on with get_next_step; to stop it, give status `cancelled` or `failed`"
     )]
     NotOver,
+    /// The run has ended otherwise.
+    #[error(
+        "the run {ended} already and stays so; complete_workflow without a status gives its final state"
+    )]
+    Ended {
+        /// How.
+        ended: &'static str,
+    },
 }
 
 fn not_pending(step: &str, pending: &[String], over: Option<&str>) -> String {
@@ -830,8 +838,16 @@ impl Agents {
         reason: &str,
     ) -> Result<(), AgentError> {
         let status = self.read(run, |driver| driver.run.status()).await?;
-        if status != Status::Running {
-            return Ok(());
+        let ended = match status {
+            Status::Running => None,
+            Status::Completed => Some((Conclusion::Success, "has completed")),
+            Status::Failed => Some((Conclusion::Failed, "has failed")),
+            Status::Cancelled => Some((Conclusion::Cancelled, "was cancelled")),
+        };
+        match ended {
+            None => {}
+            Some((ended, _)) if ended == how || how == Conclusion::Success => return Ok(()),
+            Some((_, ended)) => return Err(AgentError::Ended { ended }),
         }
         let reason = reason.to_owned();
         match how {
