@@ -259,7 +259,7 @@ async def a_reactive_workflow_loops_over_sub_agents_until_its_computed_state_say
         expect(debug, status="completed", workflow_name="standards:fix", current_step="report")
         history = [(visit["step_id"], visit["status"]) for visit in debug["step_history"]]
         assert history[0] == ("find", "success") and history[-1] == ("report", "success"), history
-        assert history.count(("look", "success")) == 3, history
+        assert sum(visit[0].endswith("/look") for visit in history) == 3, history
         assert debug["state_size"]["raw_bytes"] > 0 and debug["state_size"]["total_transformations"] > 3, debug
         slowest = debug["performance"]["slowest_transformations"]
         assert slowest[0]["avg_ms"] >= slowest[-1]["avg_ms"] > 0, slowest
