@@ -72,7 +72,10 @@ impl Machine<'_> {
         self.awaited(action, |waits| match waits {
             Waits::Action(asked) | Waits::Judgement { action: asked, .. } => asked.id == action,
             Waits::Environment { action: asked, .. } => asked.id == action,
-            Waits::Children(_) => true,
+            Waits::Children(children) => {
+                let mut running = children.running.values();
+                running.any(|child| matches!(child, Child::Action(own) if *own == action))
+            }
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => {
                 false
             }

@@ -251,3 +251,37 @@ steps:
     answer(&mut world, "deeper 2", true);
     assert_eq!(world.run.status(), Status::Completed);
 }
+
+#[test]
+fn a_result_for_the_clock_of_a_container_is_nobodys() {
+    let mut world = world(
+        "steps:
+  - id: all
+    type: foreach
+    items: [1, 2]
+    task: each
+    timeout: 60
+tasks: {each: {steps: [{type: shell, command: work}]}}
+",
+    );
+    let under_way = asked(&world);
+    assert_eq!(under_way, ["work", "work"]);
+    let (action, _) = timers(&world)[0];
+    for stray in [
+        Happening::Completed {
+            action,
+            result: Value::Null,
+        },
+        Happening::Failed {
+            action,
+            error: Failure::new(FailureKind::Action, "late"),
+            result: Value::Null,
+        },
+    ] {
+        world.apply(stray);
+        assert_eq!(asked(&world), under_way);
+    }
+    answer(&mut world, "work", true);
+    answer(&mut world, "work", true);
+    assert_eq!(world.run.status(), Status::Completed);
+}
