@@ -306,6 +306,15 @@ impl<'d> Lower<'d> {
         }
     }
 
+    /// A workflow given inline. It is taken as it is, so that its values are those of its own run;
+    /// only a sole value stands for a whole definition.
+    fn definition(&self, tree: &Tree) -> Template {
+        match self.parameter(tree) {
+            whole @ Template::Expression(_) => whole,
+            _ => Template::Literal(literal(tree)),
+        }
+    }
+
     /// A regular expression, in which values are found as they are.
     fn pattern(&self, tree: &Tree) -> Template {
         let Some(written) = tree.as_str() else {
@@ -554,9 +563,14 @@ impl<'d> Lower<'d> {
         if name == "run_workflow" && declared.is_none() {
             let target = match of("workflow_name") {
                 Some(name) => CallTarget::Name(name),
-                None => CallTarget::Definition(
-                    of("workflow_definition").unwrap_or(Template::Literal(Literal::Null)),
-                ),
+                None => {
+                    let mut given = parameters.iter();
+                    let given = given.find(|(name, _)| name.value == "workflow_definition");
+                    CallTarget::Definition(match given {
+                        Some((_, tree)) => self.definition(tree),
+                        None => Template::Literal(Literal::Null),
+                    })
+                }
             };
             let map = |key: &str| -> List<(Text, Template)> {
                 let found = parameters.iter().find(|(name, _)| name.value == key);
@@ -590,6 +604,7 @@ impl<'d> Lower<'d> {
                 let value = match builtin.map(|tool| tool.reader(&name.value)) {
                     Some(Reader::Shell) => command(self.parameter(tree)),
                     Some(Reader::Pattern) => self.pattern(tree),
+                    Some(Reader::Run) => self.definition(tree),
                     Some(Reader::Tool | Reader::Program) | None => self.parameter(tree),
                 };
                 (text(&name.value), value)
@@ -752,6 +767,11 @@ impl Linker<'_, '_> {
         }
         if step.when.is_some() {
             edges.push(edge(Guard::Skip, next));
+        }
+        // A container that failed and has something to give instead is over.
+        let succeeds = edges.iter().any(|edge| edge.guard == Guard::Success);
+        if step.fallback_value.is_some() && !succeeds {
+            edges.push(edge(Guard::Success, next));
         }
         if let Some(node) = self.nodes.get_mut(usize::from(here)) {
             node.edges = edges.into();

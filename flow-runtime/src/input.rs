@@ -206,6 +206,20 @@ pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
     }
 }
 
+/// Reads a text as the value of an input. A secret stays a text until [`accept`] looks at its type,
+/// so that no message shows it.
+///
+/// # Errors
+///
+/// What it must be, as the end of a sentence.
+pub fn read(field: Option<&Field>, text: &str) -> Result<Value, String> {
+    match field {
+        Some(field) if field.secret => Ok(Value::text(text)),
+        Some(field) => parse(field.ty, text),
+        None => parse(Type::Any, text),
+    }
+}
+
 /// An output as its declaration wants it: a text is read as people write one, and what is no text is
 /// written as one where a text is declared. `null` says that there is none.
 ///

@@ -319,6 +319,40 @@ fn an_output_has_the_type_that_is_declared() {
 }
 
 #[test]
+fn a_container_that_fails_gives_its_fallback_and_the_run_goes_on() {
+    for container in [
+        "type: condition\n    if: '{{ true }}'\n    then:",
+        "type: while\n    if: '{{ true }}'\n    max_iterations: 3\n    steps:",
+        "type: foreach\n    items: [1, 2]\n    steps:",
+    ] {
+        let report = Place::new().run(&format!(
+            "state: {{after: false}}
+steps:
+  - id: c
+    fallback_value: 7
+    {container}
+      - {{type: shell, command: 'false'}}
+  - {{type: set_state, updates: {{after: true}}}}
+"
+        ));
+        assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+        assert_eq!(state(&report)["after"], true, "{container}");
+    }
+}
+
+#[test]
+fn a_name_in_two_tiers_has_a_value_in_each() {
+    let report = Place::new().run(
+        "default_state: {raw: {both: from raw}, state: {both: by hand}}
+outputs: {raw: '{{ raw.both }}', view: '{{ state.both }}'}
+steps: [{type: set_state, updates: [{path: state.both, value: new}]}]
+",
+    );
+    let found = json!({"raw": "from raw", "view": "from raw"});
+    assert_eq!(report.output.to_json(), found);
+}
+
+#[test]
 fn state_dot_a_field_is_written_where_it_is_read() {
     let report = Place::new().run(
         "state: {n: 0, seen: []}

@@ -571,8 +571,10 @@ async def a_cancelled_call_cancels_its_run(place):
 
     async def case(client):
         progressed = asyncio.Event()
+        told = []
 
-        async def progress(_progress, _total, _message):
+        async def progress(_progress, _total, message):
+            told.append(message)
             progressed.set()
 
         waiting = asyncio.create_task(
@@ -591,6 +593,8 @@ async def a_cancelled_call_cancels_its_run(place):
             if stands["status"] != "running":
                 break
         expect(stands, status="cancelled")
+        ends = [message for message in told if message.startswith("Workflow cancelled")]
+        assert len(ends) <= 1, told
 
     await place.every_way(case)
 

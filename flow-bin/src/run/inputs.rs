@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flow_model::graph::{Field, Graph, Type};
-use flow_runtime::input::{InputFault, accept, parse};
+use flow_model::graph::{Field, Graph};
+use flow_runtime::input::{self, InputFault, accept};
 use flow_runtime::library::read;
 use flow_runtime::secret;
 use flow_runtime::value::Value;
@@ -104,7 +104,7 @@ pub(crate) fn gather(
     }
     for (name, text) in texts {
         let field = fields(graph).iter().find(|field| field.name == *name);
-        match parse(field.map_or(Type::Any, |field| field.ty), text) {
+        match input::read(field, text) {
             Ok(value) => {
                 given.retain(|(known, _)| *known != name);
                 given.push((name, value));

@@ -1,7 +1,7 @@
 //! Inputs that a person gives to a prompt as one text: a JSON object, or `key=value` words.
 
-use flow_model::graph::{Graph, Type};
-use flow_runtime::input::parse;
+use flow_model::graph::Graph;
+use flow_runtime::input;
 use flow_runtime::value::Value as Given;
 use serde_json::Value;
 
@@ -52,12 +52,9 @@ fn read(graph: &Graph, text: &str) -> Result<Vec<(String, Given)>, String> {
             .collect());
     }
     let fields = graph.inputs.iter().flat_map(|fields| fields.iter());
-    let type_of = |name: &str| {
-        let mut fields = fields.clone();
-        fields.find(|field| field.name == name).map(|it| it.ty)
-    };
+    let declared = |name: &str| fields.clone().find(|field| field.name == name);
     let words = words(text)?.into_iter().map(|(name, written)| {
-        let read = parse(type_of(&name).unwrap_or(Type::Any), &written);
+        let read = input::read(declared(&name), &written);
         let read = read.map_err(|reason| format!("`{name}` {reason}"))?;
         Ok((name, read))
     });

@@ -183,8 +183,10 @@ async fn tell(
     while let Some(news) = untold.recv().await {
         shared.untold.fetch_sub(news.size(), Ordering::Relaxed);
         let skipped = shared.skipped.swap(0, Ordering::Relaxed);
+        // Whoever ended the run hears of it too, beside the one that drives it.
+        let is_end = matches!(news, News::Finished { .. });
         let told = story.tell(news, skipped);
-        if !send(&peer, &channel, told).await {
+        if !send(&peer, &channel, told).await || is_end {
             return;
         }
     }

@@ -247,3 +247,40 @@ fn an_agent_that_the_definition_does_not_describe_is_told_what_its_file_says() {
     let heard = std::fs::read_to_string(place.path("heard")).unwrap();
     assert_eq!(heard, "You are a glad poet.\n\nWrite.");
 }
+
+#[test]
+fn a_definition_given_inline_fills_in_its_own_values() {
+    let place = Place::with(&[(
+        "outer.yaml",
+        "inputs: {name: string}
+initial_state: a
+states:
+  a:
+    action: {type: shell, command: echo outer}
+    transitions: [{condition: success, next_state: call}]
+  call:
+    action:
+      tool: run_workflow
+      params:
+        save_on_success: false
+        initial_variables: {name: '{name}'}
+        workflow_definition:
+          name: inner
+          initial_state: a
+          states:
+            a:
+              action: {type: shell, command: 'echo inner {name}'}
+              transitions: [{condition: success, next_state: b}]
+            b:
+              action: {type: shell, command: 'printf %s {a_stdout} > told'}
+",
+    )]);
+    let checked = place.run(&["check", "outer.yaml"]);
+    assert_eq!(checked.code, 0, "{}", checked.stdout);
+    let hostile = "x; touch pwned #";
+    let ran = place.run(&["run", "outer.yaml", "-p", &format!("name={hostile}")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!place.path("pwned").exists());
+    let told = std::fs::read_to_string(place.path("told")).unwrap();
+    assert_eq!(told, format!("inner {hostile}\n"));
+}

@@ -387,3 +387,30 @@ steps:
     assert_kept(&place, &ran);
     assert!(!has(ran.stdout.as_bytes(), "2retnuh") && !has(ran.stdout.as_bytes(), "h-u-n"));
 }
+
+#[test]
+fn a_secret_of_the_wrong_type_is_not_shown() {
+    for ty in ["integer", "boolean", "array", "object"] {
+        let definition = format!(
+            "inputs: {{s: {{type: {ty}, required: true, secret: true}}}}\nsteps: [{{type: shell, command: 'true'}}]\n"
+        );
+        let place = Place::with(&[("s.yaml", &definition)]);
+        for arguments in [
+            &["run", "s.yaml", "hunter2hunter2"][..],
+            &["run", "s.yaml", "-p", "s=hunter2hunter2"],
+        ] {
+            let ran = place.run(arguments);
+            assert_eq!(ran.code, 2, "{}", ran.stderr);
+            assert!(ran.stderr.contains("`s`"), "{}", ran.stderr);
+            assert!(!ran.stderr.contains(CORE), "{}", ran.stderr);
+        }
+    }
+    let place = Place::with(&[(
+        "o.yaml",
+        "inputs: {s: {type: object, required: true, secret: true}}
+steps: [{type: shell, command: 'true'}]
+",
+    )]);
+    let ran = place.run(&["run", "o.yaml", "{\"key\": \"hunter2\"}"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}

@@ -13,6 +13,7 @@ use super::{Dialect, Piece, pieces};
 /// ```
 /// use flow_model::expression::braced;
 /// assert_eq!(braced("kill {session_id} ${HOME}"), [(5..17, "session_id")]);
+/// assert_eq!(braced(r#"{"id": {id}}"#), [(7..11, "id")]);
 /// ```
 pub fn braced(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut found = Vec::new();
@@ -210,7 +211,6 @@ fn named(text: &str, open: usize, before: Option<u8>, end: usize) -> Option<usiz
     let is_named = is_variable_name(&text[name..close])
         && close < end
         && bytes[close] == b'}'
-        && bytes.get(close + 1) != Some(&b'}')
         && !matches!(before, Some(b'$' | b'{'));
     is_named.then_some(close)
 }

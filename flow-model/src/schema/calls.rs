@@ -71,7 +71,11 @@ fn parameters(tool: &Tool) -> Value {
         .iter()
         .filter_map(|rule| match rule {
             Rule::ExactlyOne(names) | Rule::AtLeastOne(names) => Some(super::any_given(names)),
-            Rule::Pattern(_) | Rule::Keys(_) | Rule::Command(_) | Rule::Typed(_) => None,
+            Rule::Pattern(_)
+            | Rule::Keys(_)
+            | Rule::Command(_)
+            | Rule::Typed(_)
+            | Rule::Definition(_) => None,
         })
         .collect();
     if !demands.is_empty() {

@@ -221,7 +221,7 @@ impl<'a> Check<'a> {
                 }
             }
             // Any text is a command, and any can be typed.
-            Rule::Command(_) | Rule::Typed(_) => {}
+            Rule::Command(_) | Rule::Typed(_) | Rule::Definition(_) => {}
         }
     }
 

@@ -232,7 +232,11 @@ fn together(tool: &Tool, parameter: &str) -> Option<&'static [&'static str]> {
         Rule::ExactlyOne(names) | Rule::AtLeastOne(names) => {
             names.contains(&parameter).then_some(*names)
         }
-        Rule::Pattern(_) | Rule::Keys(_) | Rule::Command(_) | Rule::Typed(_) => None,
+        Rule::Pattern(_)
+        | Rule::Keys(_)
+        | Rule::Command(_)
+        | Rule::Typed(_)
+        | Rule::Definition(_) => None,
     })
 }
 

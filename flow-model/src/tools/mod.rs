@@ -148,6 +148,8 @@ pub enum Rule {
     Command(&'static str),
     /// The program in front of a terminal reads this, whichever it is: values are typed as they are.
     Typed(&'static str),
+    /// This is a workflow of its own: what looks like a value in it is one of its own run.
+    Definition(&'static str),
 }
 
 /// Who reads the text of a parameter, which decides how a workflow puts values into it.
@@ -161,6 +163,8 @@ pub enum Reader {
     Shell,
     /// The program in front of a terminal.
     Program,
+    /// Another run, which fills in its own values.
+    Run,
 }
 
 /// The parameters of one tool, as a type.
@@ -245,9 +249,11 @@ impl Tool {
             Rule::Pattern(name) if *name == parameter => Some(Reader::Pattern),
             Rule::Command(name) if *name == parameter => Some(Reader::Shell),
             Rule::Typed(name) if *name == parameter => Some(Reader::Program),
+            Rule::Definition(name) if *name == parameter => Some(Reader::Run),
             Rule::Pattern(_)
             | Rule::Command(_)
             | Rule::Typed(_)
+            | Rule::Definition(_)
             | Rule::ExactlyOne(_)
             | Rule::AtLeastOne(_)
             | Rule::Keys(_) => None,

@@ -589,6 +589,7 @@ fn the_registry_says_who_reads_the_text_of_a_parameter() {
             ("send_input", "input_text", Reader::Program),
             ("await_output", "pattern", Reader::Pattern),
             ("run_command", "command", Reader::Shell),
+            ("run_workflow", "workflow_definition", Reader::Run),
         ]
     );
 }

@@ -314,6 +314,9 @@ RUN_WORKFLOW: RunWorkflowRequest => RunWorkflowResponse {
     destructive: true,
     idempotent: false,
     times_itself: true,
-    rules: &[Rule::ExactlyOne(&["workflow_name", "workflow_definition"])],
+    rules: &[
+        Rule::ExactlyOne(&["workflow_name", "workflow_definition"]),
+        Rule::Definition("workflow_definition"),
+    ],
 }
 }

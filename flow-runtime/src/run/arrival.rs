@@ -356,12 +356,13 @@ impl Machine<'_> {
             };
             return self.failed(id, index, failure, result);
         };
-        let timer = self.pause(id, node, retry, action.attempt);
+        let (timer, until) = self.pause(id, node, retry, action.attempt);
         self.wait(
             id,
             index,
             Waits::Pause {
                 timer,
+                until,
                 action: Box::new(action),
             },
         );

@@ -196,19 +196,19 @@ impl<'r> Machine<'r> {
             self.stop_timer(id, last);
         }
         self.discard_kept(id);
-        let timer = self.pause(id, node, retry, attempt);
-        self.wait(id, index, Waits::Again { timer });
+        let (timer, until) = self.pause(id, node, retry, attempt);
+        self.wait(id, index, Waits::Again { timer, until });
         Next::Wait
     }
 
-    /// The pause before the next attempt begins.
+    /// The pause before the next attempt begins: its timer, and when it is over.
     pub(super) fn pause(
         &mut self,
         id: FrameId,
         node: &Node,
         retry: Retry,
         attempt: u32,
-    ) -> ActionId {
+    ) -> (ActionId, u64) {
         self.track_retry(id, node);
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let mut delay = retry.delay * retry.backoff.powi(exponent);
@@ -219,7 +219,7 @@ impl<'r> Machine<'r> {
         let until = after(self.at, delay);
         self.data.waiting.insert(timer, id);
         self.effects.push(Effect::Sleep { timer, until });
-        timer
+        (timer, until)
     }
 
     /// Everything inside a container is over; the container itself is not.
@@ -295,7 +295,7 @@ impl<'r> Machine<'r> {
                 self.release();
             }
             Waits::Turn(action) => self.forget(action.id),
-            Waits::Pause { timer, .. } | Waits::Again { timer } | Waits::Time { timer, .. } => {
+            Waits::Pause { timer, .. } | Waits::Again { timer, .. } | Waits::Time { timer, .. } => {
                 self.forget(timer);
             }
             Waits::Children(mut children) => {

@@ -97,6 +97,8 @@ impl<'r> Machine<'r> {
         };
         match output {
             Ok(output) => {
+                // One that was tried again from the start has left it behind.
+                self.data.error = None;
                 self.data.output = output.clone();
                 self.finish(Finish {
                     status: Status::Completed,
@@ -301,13 +303,8 @@ impl<'r> Machine<'r> {
                     self.evaluator.render(template, &view)
                 }
             };
-            let change = match value {
-                Ok(value) => Change {
-                    tier: initial.tier,
-                    path: vec![initial.name.to_string()],
-                    operation: Operation::Set,
-                    value,
-                },
+            let value = match value {
+                Ok(value) => value,
                 Err(failure) => {
                     let message = format!(
                         "the initial value of `{}` cannot be made: {}",
@@ -317,11 +314,9 @@ impl<'r> Machine<'r> {
                     return;
                 }
             };
-            if let Err(failure) = self
-                .data
-                .store
-                .apply(&[change], self.graph.limits.max_state_bytes)
-            {
+            let most = self.graph.limits.max_state_bytes;
+            let store = &mut self.data.store;
+            if let Err(failure) = store.declare(initial.tier, &initial.name, value, most) {
                 self.end_failed(Some(failure));
                 return;
             }

@@ -174,6 +174,9 @@ pub enum Waits {
     Pause {
         /// The timer.
         timer: ActionId,
+        /// When it is over, in milliseconds since 1970.
+        #[serde(default)]
+        until: u64,
         /// What will be tried again.
         action: Box<Action>,
     },
@@ -181,6 +184,9 @@ pub enum Waits {
     Again {
         /// The timer.
         timer: ActionId,
+        /// When it is over, in milliseconds since 1970.
+        #[serde(default)]
+        until: u64,
     },
     /// A `wait` step's time.
     Time {

@@ -273,7 +273,7 @@ impl Run {
                 found.queued = true;
             }
             Waits::Environment { .. } => found.goes_on = true,
-            Waits::Pause { .. } | Waits::Again { .. } => found.wake(step.since),
+            Waits::Pause { until, .. } | Waits::Again { until, .. } => found.wake(*until),
             Waits::Time { seconds, .. } => found.wake(after(step.since, *seconds)),
             Waits::Children(children) => {
                 let tasks = children.tasks.and_then(|tasks| self.tasks(tasks));

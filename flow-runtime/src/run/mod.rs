@@ -215,14 +215,9 @@ impl Run {
                         },
                     ));
                 }
-                Some((Waits::Pause { timer, .. } | Waits::Again { timer }, _)) => {
-                    pending.push((
-                        *timer,
-                        Effect::Sleep {
-                            timer: *timer,
-                            until: 0,
-                        },
-                    ));
+                Some((Waits::Pause { timer, until, .. } | Waits::Again { timer, until }, _)) => {
+                    let (timer, until) = (*timer, *until);
+                    pending.push((timer, Effect::Sleep { timer, until }));
                 }
                 Some((Waits::Children(children), _)) => {
                     let handed = children.handed.values();

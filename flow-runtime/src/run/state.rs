@@ -132,6 +132,32 @@ impl Store {
         }
     }
 
+    /// Gives a field its first value, in the tier that declares it.
+    ///
+    /// # Errors
+    ///
+    /// The state would be too large.
+    pub fn declare(
+        &mut self,
+        tier: Tier,
+        name: &str,
+        value: Value,
+        max_bytes: u64,
+    ) -> Result<(), Failure> {
+        if tier == Tier::State {
+            // The tier has a field of its own by that name from here on.
+            self.state.insert(name.into(), Value::Null);
+            self.bytes += name.len() as u64 + 4 + Value::Null.size();
+        }
+        let change = Change {
+            tier,
+            path: vec![name.to_owned()],
+            operation: Operation::Set,
+            value,
+        };
+        self.apply(&[change], max_bytes).map(drop)
+    }
+
     /// Applies a batch, all of it or nothing, and says what was written.
     ///
     /// # Errors

@@ -285,3 +285,19 @@ tasks: {each: {steps: [{type: shell, command: work}]}}
     answer(&mut world, "work", true);
     assert_eq!(world.run.status(), Status::Completed);
 }
+
+#[test]
+fn whoever_takes_a_run_over_keeps_the_pause_before_the_next_attempt() {
+    for retried in [
+        "{id: c, type: shell, command: work, retry: {attempts: 2, delay: 6}}",
+        "{id: c, type: condition, if: '{{ true }}', retry: {attempts: 2, delay: 6}, then: [{type: shell, command: work}]}",
+    ] {
+        let mut world = world(&format!("steps:\n  - {retried}\n"));
+        answer(&mut world, "work", false);
+        let (_, until) = timers(&world)[0];
+        assert_eq!(until, world.at + 6000, "{retried}");
+        wake(&mut world);
+        answer(&mut world, "work", true);
+        assert_eq!(world.run.status(), Status::Completed);
+    }
+}

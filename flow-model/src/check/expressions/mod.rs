@@ -299,11 +299,15 @@ impl<'d> Pass<'_, 'd> {
                 let declared = document.tools.iter().any(|t| t.name.value == tool.value);
                 let builtin = tools::find(&tool.value).filter(|_| !declared);
                 for (name, tree) in parameters {
-                    let role = match builtin.map(|tool| tool.reader(&name.value)) {
+                    let reader = builtin.map(|tool| tool.reader(&name.value));
+                    if reader == Some(Reader::Run) && !stands_for_all(tree, document.dialect) {
+                        continue;
+                    }
+                    let role = match reader {
                         Some(Reader::Shell) => Role::Command,
                         Some(Reader::Program) => Role::Typed,
                         Some(Reader::Pattern) => Role::Pattern,
-                        Some(Reader::Tool) | None => Role::Template,
+                        Some(Reader::Tool | Reader::Run) | None => Role::Template,
                     };
                     see(self, tree, role);
                 }
@@ -714,4 +718,15 @@ fn type_noun(ty: Type) -> &'static str {
         Type::Array => "a list",
         Type::Object => "a map",
     }
+}
+
+/// Whether a text is one value and nothing else.
+fn stands_for_all(tree: &Tree, dialect: Dialect) -> bool {
+    tree.as_str().is_some_and(|text| {
+        let written = expression::unbrace(text);
+        matches!(
+            expression::form(&written, dialect),
+            expression::Form::Sole(_)
+        )
+    })
 }
