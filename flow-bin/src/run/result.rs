@@ -273,7 +273,11 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
         }
         Deed::Judge { choices, .. } => {
             let states: Vec<&str> = choices.iter().map(|(_, state)| state.as_str()).collect();
-            ("which holds?".to_owned(), states.join("|"))
+            let mut asked = "which holds?".to_owned();
+            for (description, state) in choices {
+                asked.push_str(&format!("\n    {state}: {}", clean(description)));
+            }
+            (asked, states.join("|"))
         }
         Deed::Delegate {
             instructions,

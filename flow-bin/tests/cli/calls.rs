@@ -284,3 +284,30 @@ states:
     let told = std::fs::read_to_string(place.path("told")).unwrap();
     assert_eq!(told, format!("inner {hostile}\n"));
 }
+
+#[test]
+fn what_bounds_a_called_workflow_may_be_a_text_and_must_fit() {
+    let loops = "initial_state: a
+states:
+  a:
+    action: {type: shell, command: 'true'}
+    transitions: [{condition: always, next_state: a}]
+";
+    let outer = "inputs: {most: string}
+initial_state: call
+states:
+  call:
+    action: {tool: run_workflow, params: {workflow_name: loops, max_states: '{most}'}}
+";
+    let place = Place::with(&[(".flow/workflows/loops.yaml", loops), ("outer.yaml", outer)]);
+    for (most, said) in [
+        ("2", "2 states have been executed"),
+        ("x", "`max_states` must be a whole number, not `x`"),
+        ("5000", "`max_states` must be a whole number from 1 to 1000"),
+        ("0", "`max_states` must be a whole number from 1 to 1000"),
+    ] {
+        let ran = place.run(&["run", "outer.yaml", "-p", &format!("most={most}")]);
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{most}: {}", ran.stderr);
+    }
+}

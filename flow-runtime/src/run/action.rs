@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flow_model::graph::{
-    CallAnswer, CallTarget, Kind, Node, OutputFormat, Shell, Template, ToolRef,
+    CallAnswer, CallTarget, Kind, Node, OutputFormat, Shell, Template, ToolRef, Type,
 };
 
 use super::effect::{Action, Deed, Effect};
@@ -11,6 +11,7 @@ use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
 use super::time::after;
+use crate::input;
 use crate::secret::{self, Piece};
 use crate::value::Value;
 
@@ -23,7 +24,34 @@ const DEFAULT_TIMEOUT: f64 = 30.0;
 /// The same for a task handed to an agent.
 const DELEGATE_TIMEOUT: f64 = 300.0;
 
+/// A parameter of a call that does not fit.
+fn unfit(parameter: &str, reason: &str) -> Failure {
+    Failure::new(FailureKind::Validation, format!("`{parameter}` {reason}"))
+}
+
 impl<'r> Machine<'r> {
+    /// A parameter of a call; a text is read as its type, since variables may all be texts.
+    fn limit(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        parameter: &str,
+        template: &'r Option<Template>,
+        ty: Type,
+    ) -> Result<Option<Value>, Failure> {
+        let Some(template) = template else {
+            return Ok(None);
+        };
+        match self.render(id, node, template, Extras::default())? {
+            Value::Null => Ok(None),
+            Value::Str(text) => match input::parse(ty, text.trim()) {
+                Ok(value) => Ok(Some(value)),
+                Err(reason) => Err(unfit(parameter, &reason)),
+            },
+            value => Ok(Some(value)),
+        }
+    }
+
     pub(super) fn deed(&mut self, id: FrameId, node: &'r Node) -> Result<Deed, Failure> {
         match &node.kind {
             Kind::Shell(shell) => {
@@ -131,20 +159,32 @@ impl<'r> Machine<'r> {
                 self.data.deepest = self.data.deepest.max(depth);
                 let named = self.optional_text(id, node, call.session.as_ref())?;
                 let session = named.or_else(|| self.data.session(id).map(str::to_owned));
-                let number = |value: Option<Value>| match value {
-                    Some(Value::Int(value)) => Some(value as f64),
-                    Some(Value::Float(value)) => Some(value),
-                    _ => None,
+                let max_states =
+                    match self.limit(id, node, "max_states", &call.max_states, Type::Integer)? {
+                        None => None,
+                        Some(Value::Int(states @ 1..=1000)) => Some(states.unsigned_abs()),
+                        Some(_) => {
+                            return Err(unfit(
+                                "max_states",
+                                "must be a whole number from 1 to 1000",
+                            ));
+                        }
+                    };
+                let (key, seconds) = ("execution_timeout", &call.execution_timeout);
+                let execution_timeout = match self.limit(id, node, key, seconds, Type::Number)? {
+                    None => None,
+                    Some(Value::Int(seconds @ 1..=7200)) => Some(seconds as f64),
+                    Some(Value::Float(seconds)) if (1.0..=7200.0).contains(&seconds) => {
+                        Some(seconds)
+                    }
+                    Some(_) => return Err(unfit(key, "must be from 1 to 7200 seconds")),
                 };
-                let mut optional = |template: &Option<Template>| {
-                    let template = template.as_ref();
-                    template
-                        .map(|t| self.render(id, node, t, Extras::default()))
-                        .transpose()
+                let (key, save) = ("save_on_success", &call.save_on_success);
+                let save_on_success = match self.limit(id, node, key, save, Type::Boolean)? {
+                    None => None,
+                    Some(Value::Bool(save)) => Some(save),
+                    Some(_) => return Err(unfit(key, "must be true or false")),
                 };
-                let max_states = number(optional(&call.max_states)?).map(|states| states as u64);
-                let execution_timeout = number(optional(&call.execution_timeout)?);
-                let save = optional(&call.save_on_success)?;
                 Ok(Deed::Call {
                     workflow,
                     definition,
@@ -153,10 +193,7 @@ impl<'r> Machine<'r> {
                     session,
                     max_states,
                     execution_timeout,
-                    save_on_success: match save {
-                        Some(Value::Bool(save)) => Some(save),
-                        _ => None,
-                    },
+                    save_on_success,
                     depth,
                     response: call.answer == CallAnswer::Response,
                     goes_on: false,
