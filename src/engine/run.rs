@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use flow_model::value::Whole;
 use flow_runtime::host::{Boxed, Host, Report, ReportStatus, StartOptions};
 use flow_runtime::journal::{Listing, RunId, Status};
-use flow_runtime::run::{Action, Allowance, Deed, Failure, FailureKind, Happening};
+use flow_runtime::run::{Action, Allowance, Failure, FailureKind, Happening};
 use flow_runtime::value;
 
 use super::{Error, Workflow};
@@ -259,16 +259,7 @@ impl<W: Workflow> Run<W> {
 
     fn asked(&self, step: &str) -> Result<Action, Error> {
         let mut pending = self.host.report(self.id)?.pending;
-        pending.retain(|awaited| match awaited.action.what {
-            Deed::Prompt { .. }
-            | Deed::Judge { .. }
-            | Deed::Delegate { .. }
-            | Deed::DelegateItem { .. } => true,
-            Deed::Shell { .. }
-            | Deed::Tool { .. }
-            | Deed::Call { .. }
-            | Deed::Environment { .. } => false,
-        });
+        pending.retain(|awaited| awaited.action.what.is_asked());
         let named = pending.iter().position(|awaited| awaited.step == step);
         let alike = || {
             pending
