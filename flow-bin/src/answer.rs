@@ -12,8 +12,8 @@ use flow_runtime::value::Value;
 use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
 use crate::engine::Engine;
 use crate::exit::{Exit, Usage};
-use crate::output::Output;
-use crate::run::{self, Screen, finish, label};
+use crate::output::{Output, clean};
+use crate::run::{self, Screen, elsewhere, finish, label};
 use crate::target;
 
 /// An engine that drives, over the journal of the run that a person means, and that run.
@@ -34,7 +34,22 @@ fn engine_of(
     Ok((engine, screen, run))
 }
 
+/// Tells what came of going on with a run, also where nothing did.
+fn told(asked: &str, done: Result<Exit>, driving: &Driving, output: &mut Output) -> Result<Exit> {
+    run::told(done, None, asked.parse().ok(), driving.format, output)
+}
+
 pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
+    let done = resumed(arguments, output);
+    told(&arguments.run, done, &arguments.driving, output)
+}
+
+pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
+    let done = answered(arguments, output);
+    told(&arguments.run, done, &arguments.driving, output)
+}
+
+fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     let (mut engine, screen, run) = engine_of(&arguments.run, &arguments.driving, output)?;
     let allowance = Allowance {
         max_steps: arguments.max_steps,
@@ -58,7 +73,7 @@ pub(crate) fn resume(arguments: &ResumeArguments, output: &mut Output) -> Result
     go_on(&mut engine, &screen, run, &arguments.driving, output)
 }
 
-pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
+fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
     let (mut engine, screen, run) = engine_of(&arguments.run, &arguments.driving, output)?;
     let Pending {
         run: asking,
@@ -75,9 +90,15 @@ pub(crate) fn answer(arguments: &AnswerArguments, output: &mut Output) -> Result
             reason: "declined".to_owned(),
         },
     };
-    let recorded = engine.host.record(asking, happening);
-    engine.wait(recorded)?;
+    // An answer that comes too late may end whoever waits for it.
     let outermost = engine.host.outermost(asking)?;
+    let recorded = engine.host.record(asking, happening);
+    match engine.wait(recorded) {
+        Ok(()) => {}
+        // That its time was over is what the run goes on with.
+        Err(error @ host::Error::TooLate { .. }) => output.error(&error.to_string()),
+        Err(error) => return Err(error.into()),
+    }
     go_on(&mut engine, &screen, outermost, &arguments.driving, output)
 }
 
@@ -105,6 +126,22 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
         ended.extend(engine.host.called(run)?.into_iter().map(|child| child.id));
     }
     output.tell(format_args!("{run} is cancelled"));
+    let caller = engine.host.outermost(run)?;
+    if caller != run {
+        // Whoever waited for it goes on, here unless somebody drives it already.
+        match engine.drive(caller) {
+            Ok(report) => {
+                let status = engine.host.journal().run(caller)?.status;
+                let reason = report.error.map(|error| format!(": {}", error.message));
+                let reason = clean(&reason.unwrap_or_default());
+                output.tell(format_args!(
+                    "{caller}, which called it, is {status}{reason}"
+                ));
+            }
+            Err(error) if held(&error).is_some() => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(Exit::Done)
 }
 
@@ -131,7 +168,8 @@ fn go_on(
                     output.help(&format!("`flow show {run}` shows how far it is"));
                     return Ok(Exit::Waiting);
                 }
-                engine.host.report(run)?
+                let report = engine.host.report(run)?;
+                return elsewhere(engine, &report, driving, output);
             }
             None => return Err(error),
         },
@@ -175,9 +213,13 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
         return Err(usage.help(way).into());
     }
     if let Some(step) = step {
-        // A step by its name, or by the bare id that it has in its workflow.
-        if pending.iter().any(|awaited| awaited.step == step) {
-            pending.retain(|awaited| awaited.step == step);
+        // A step by its name, as history shows it, or by the bare id that it has in its workflow.
+        let by_name = |awaited: &Pending| awaited.step == step;
+        let by_place = |awaited: &Pending| awaited.place == step;
+        if pending.iter().any(by_name) {
+            pending.retain(by_name);
+        } else if pending.iter().any(by_place) {
+            pending.retain(by_place);
         } else {
             pending.retain(|awaited| awaited.action.node == step);
         }

@@ -55,8 +55,9 @@ pub(crate) fn help(briefs: &Briefs, asked: &str, name: &str, output: &mut Output
         output.line("")?;
     }
     let word = briefs.kind().word();
-    output.print(described(&signature(&brief), word, output.paint))?;
     let name = called(name);
+    let command = format!("{word} {name}");
+    output.print(described(&signature(&brief), &command, output.paint))?;
     output.line(format_args!(
         "\n`flow {asked}` stands for `flow {word} {name}`; `flow {word} --help` shows its options"
     ))?;
@@ -88,7 +89,8 @@ fn one(
     let inputs = match gather(&signature(&brief), &given)? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            complain(&signature(&brief), word, &faults, output);
+            let command = format!("{word} {}", called(&brief.found.name));
+            complain(&signature(&brief), &command, &faults, output);
             return Ok(Exit::Usage);
         }
     };

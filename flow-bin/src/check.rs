@@ -1,6 +1,6 @@
 //! `flow check`: every fault of every definition.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,8 @@ pub(crate) fn run(arguments: &CheckArguments, output: &mut Output) -> Result<Exi
         strict: arguments.strict,
         reports: Vec::new(),
         failed: Vec::new(),
+        names: None,
+        misnamed: Vec::new(),
         files: HashSet::new(),
         told: HashSet::new(),
     };
@@ -41,6 +43,9 @@ pub(crate) fn run(arguments: &CheckArguments, output: &mut Output) -> Result<Exi
         CheckFormat::Github => round.github(output)?,
     }
     output.flush()?;
+    for misnamed in &round.misnamed {
+        output.warning(misnamed);
+    }
     let mut exit = if round.count(Severity::Error) > 0 {
         Exit::Invalid
     } else {
@@ -68,6 +73,10 @@ struct Round<'l> {
     strict: bool,
     reports: Vec<Report>,
     failed: Vec<anyhow::Error>,
+    /// What the files of the library are found by, once somebody wants to know.
+    names: Option<HashMap<PathBuf, String>>,
+    /// Files that say another name than they are found by.
+    misnamed: Vec<String>,
     /// What has been checked, so that a file named twice is checked once.
     files: HashSet<PathBuf>,
     /// What has been told, so that a fault of a file that two import is told once.
@@ -116,6 +125,7 @@ impl Round<'_> {
                 ));
             }
             let compiled = target::entry(self.library, entry);
+            self.name(compiled.as_ref().ok(), name);
             self.take(compiled.map_err(anyhow::Error::from));
         }
         Ok(())
@@ -144,8 +154,40 @@ impl Round<'_> {
 
     fn file(&mut self, path: &Path) {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if self.files.insert(real) {
-            self.take(target::file(self.library, path));
+        if self.files.insert(real.clone()) {
+            let compiled = target::file(self.library, path);
+            if let Some(name) = self.found_by(&real) {
+                self.name(compiled.as_ref().ok(), &name);
+            }
+            self.take(compiled);
+        }
+    }
+
+    /// What a file is found by, if it is one of the library.
+    fn found_by(&mut self, file: &Path) -> Option<String> {
+        let library = self.library;
+        let names = self.names.get_or_insert_with(|| {
+            let entries = library.list().entries.into_iter();
+            let files = entries.filter_map(|entry| {
+                let file = fs::canonicalize(entry.file()?).ok()?;
+                Some((file, entry.name))
+            });
+            files.collect()
+        });
+        names.get(file).cloned()
+    }
+
+    /// Whoever looks for a workflow by the name it says finds nothing, or another one.
+    fn name(&mut self, compiled: Option<&Compiled>, found_by: &str) {
+        let said = compiled.and_then(Compiled::draft).map(|draft| &draft.name);
+        let file = compiled.and_then(|it| it.sources.all().first());
+        if let (Some(said), Some(file)) = (said, file)
+            && **said != *found_by
+        {
+            self.misnamed.push(format!(
+                "{} says `name: {said}` and is found as `{found_by}`, by its file's name",
+                file.name()
+            ));
         }
     }
 
@@ -228,11 +270,10 @@ impl Round<'_> {
         if warnings > 0 {
             counts.push(paint.yellow(&amount(warnings, "warning")));
         }
-        let first = self
-            .reports
-            .iter()
-            .flat_map(|report| &report.findings)
-            .next();
+        // Errors come before warnings, as the first to be mended.
+        let findings = || self.reports.iter().flat_map(|report| &report.findings);
+        let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+        let first = findings().find(is_error).or_else(|| findings().next());
         let code = first.map_or("CODE", |finding| finding.code.as_str());
         let hint = paint.dim(&format!(
             "(`flow explain {code}` says more about a finding)"

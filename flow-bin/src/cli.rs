@@ -1,7 +1,9 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flow_model::tools;
@@ -154,7 +156,7 @@ pub(crate) struct Driving {
     #[arg(short, long)]
     pub(crate) interactive: bool,
 
-    /// Show no progress
+    /// Show no progress; messages of the workflow are shown all the same
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -162,7 +164,7 @@ pub(crate) struct Driving {
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// A JSON or YAML file with answers to prompts, by step
+    /// A JSON or YAML file with answers to prompts and to tasks of agents, by step
     #[arg(long, value_name = "FILE")]
     pub(crate) answers: Option<PathBuf>,
 
@@ -249,21 +251,47 @@ pub(crate) struct CancelArguments {
 /// What `flow runs` is asked.
 #[derive(Debug, Args)]
 pub(crate) struct RunsArguments {
-    /// Only runs that stand so: running, waiting, sleeping, completed, failed or cancelled
+    /// Only runs that stand so: running, waiting, interrupted, sleeping, completed, failed or
+    /// cancelled
     #[arg(long, value_delimiter = ',')]
-    pub(crate) status: Vec<Status>,
+    pub(crate) status: Vec<Standing>,
 
     /// How the list is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: RunsFormat,
 
     /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(50).unwrap_or(NonZeroUsize::MIN))]
+    pub(crate) limit: NonZeroUsize,
 
     /// Those of your own journal, which began outside of projects or before there was one here
     #[arg(long)]
     pub(crate) outside: bool,
+}
+
+/// How a run stands, for those who look for runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// As the journal says.
+    Listed(Status),
+    /// It has lost its host, and can be resumed.
+    Interrupted,
+}
+
+impl FromStr for Standing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "interrupted" {
+            return Ok(Standing::Interrupted);
+        }
+        text.parse().map(Standing::Listed).map_err(|_| {
+            format!(
+                "`{text}` is not a status; use running, waiting, interrupted, sleeping, completed, \
+                 failed or cancelled"
+            )
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -301,7 +329,8 @@ pub(crate) struct LogsArguments {
     /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,
 
-    /// Only what this step wrote: its id, or with its item, as in `all.1/ping`
+    /// Only what this step wrote: its id, or with its item or the call it belongs to, as in
+    /// `all.1/ping` and `deploy/check`
     #[arg(long, value_name = "ID")]
     pub(crate) step: Option<String>,
 

@@ -14,6 +14,7 @@ use crate::brief;
 use crate::cli::{DoctorArguments, ShowFormat};
 use crate::engine;
 use crate::exit::Exit;
+use crate::list::unknown_keys;
 use crate::output::Output;
 use crate::target;
 
@@ -84,7 +85,12 @@ fn look() -> Result<Vec<Finding>> {
         }
     };
     match library.project() {
-        Some(project) => add("project", State::Good, project.root().display().to_string()),
+        Some(project) => {
+            add("project", State::Good, project.root().display().to_string());
+            for odd in unknown_keys(project) {
+                add("project", State::Odd, odd);
+            }
+        }
         None => add(
             "project",
             State::Odd,
@@ -120,10 +126,11 @@ fn look() -> Result<Vec<Finding>> {
     }
     match env::var("FLOW_AGENT") {
         Ok(command) if !command.trim().is_empty() => {
-            let name = command.split_whitespace().next().unwrap_or_default();
-            match program(name) {
-                Some(_) => add("agent", State::Good, command),
-                None => add(
+            let mut words = command.split_whitespace();
+            let name = words.find(|word| !word.contains('=')).unwrap_or_default();
+            match program(name).is_some() || is_of_shell(name) {
+                true => add("agent", State::Good, command),
+                false => add(
                     "agent",
                     State::Bad,
                     format!("FLOW_AGENT starts with `{name}`, and there is no such program"),
@@ -216,6 +223,16 @@ fn servers() -> Result<Vec<(State, String)>> {
         });
     }
     Ok(found)
+}
+
+/// Words that a command line may begin with and that are the shell's own.
+const OF_SHELL: [&str; 18] = [
+    ".", ":", "!", "{", "cd", "case", "command", "eval", "exec", "export", "for", "if", "set",
+    "trap", "ulimit", "umask", "unset", "while",
+];
+
+fn is_of_shell(word: &str) -> bool {
+    word.starts_with('(') || OF_SHELL.contains(&word)
 }
 
 /// Where a program is.

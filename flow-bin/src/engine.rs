@@ -13,10 +13,10 @@ use flow_model::{Compiled, compile};
 use flow_runtime::briefs::{Briefs, Kind};
 use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{
-    Host, HostOptions, Kept, Memory, People, Report, Toolbox, Tools, Watch, Workflows,
+    Host, HostOptions, Kept, Memory, NoWorkflow, People, Report, Toolbox, Tools, Watch, Workflows,
 };
 use flow_runtime::journal::{self, Journal, Listing, RunId, Status};
-use flow_runtime::library::{Definition, Library, Place, Saved};
+use flow_runtime::library::{self, Definition, Library, Place, Saved};
 use flow_runtime::run::{Evaluator, Event, Expressions, Happening};
 use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
@@ -154,6 +154,8 @@ pub(crate) struct Engine {
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal is gone. It is told once: a shell and the system may both say so.
+    hangup: Option<Signal>,
 }
 
 impl Interrupts {
@@ -162,15 +164,38 @@ impl Interrupts {
         Ok(Interrupts {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
         })
     }
 
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        let hangup = &mut self.hangup;
+        let hung_up = async {
+            match hangup {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_gone = tokio::select! {
+            _ = self.interrupt.recv() => false,
+            _ = self.terminate.recv() => false,
+            _ = hung_up => true,
+        };
+        if is_gone {
+            self.hangup = None;
         }
     }
+}
+
+/// Whether this process was started to outlive its terminal, as `nohup` does.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
 impl Engine {
@@ -382,12 +407,13 @@ struct Known {
 }
 
 impl Workflows for Known {
-    fn find(&self, name: &str) -> Result<Graph, String> {
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow> {
         self.find_beside(name, None)
     }
 
-    fn find_beside(&self, name: &str, beside: Option<&Path>) -> Result<Graph, String> {
-        let in_one = |library: &Library| library.get(name).map_err(|error| error.to_string());
+    fn find_beside(&self, name: &str, beside: Option<&Path>) -> Result<Graph, NoWorkflow> {
+        let unreadable = |error: library::Error| NoWorkflow::Invalid(error.to_string());
+        let in_one = |library: &Library| library.get(name).map_err(unreadable);
         let found = match (in_one(&self.library)?, beside) {
             (Some(entry), _) => Some(entry),
             (None, Some(directory)) => {
@@ -399,13 +425,13 @@ impl Workflows for Known {
         let Some(entry) = found else {
             let entries = self.library.list().entries.into_iter();
             let names: Vec<String> = entries.map(|entry| entry.name).collect();
-            return Err(target::no_workflow(name, &names));
+            return Err(NoWorkflow::Unknown(target::no_workflow(name, &names)));
         };
         let compiled = target::entry(&self.library, &entry);
-        graph(compiled.map_err(|error| error.to_string())?)
+        graph(compiled.map_err(unreadable)?)
     }
 
-    fn compile(&self, definition: &Value) -> Result<Graph, String> {
+    fn compile(&self, definition: &Value) -> Result<Graph, NoWorkflow> {
         let source = match definition {
             Value::Str(text) => Source::new(INLINE, text.as_ref()),
             other => Source::from_value(INLINE, &other.to_json()),
@@ -430,7 +456,7 @@ impl Workflows for Known {
 }
 
 /// The graph, or the first thing that is wrong with the definition.
-fn graph(compiled: Compiled) -> Result<Graph, String> {
+fn graph(compiled: Compiled) -> Result<Graph, NoWorkflow> {
     let first = compiled
         .findings
         .iter()
@@ -438,6 +464,6 @@ fn graph(compiled: Compiled) -> Result<Graph, String> {
         .map(|finding| finding.message.clone());
     compiled.into_graph().ok_or_else(|| {
         let reason = first.unwrap_or_else(|| "it has errors".to_owned());
-        format!("the workflow is not valid: {reason}")
+        NoWorkflow::Invalid(format!("the workflow is not valid: {reason}"))
     })
 }

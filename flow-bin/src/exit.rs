@@ -71,13 +71,17 @@ impl Usage {
 #[error("the run has stopped")]
 pub(crate) struct Stopped(pub(crate) RunId);
 
-/// Says why nothing came of it.
-pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
-    let broken = error
+/// Whether whoever read the output has gone.
+pub(crate) fn is_unheard(error: &anyhow::Error) -> bool {
+    error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe);
-    if broken {
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Says why nothing came of it.
+pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
+    if is_unheard(error) {
         return Exit::Unheard;
     }
     // What was done before comes first.
@@ -99,6 +103,7 @@ pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
     }
     let journal = match error.downcast_ref::<host::Error>() {
         Some(host::Error::Refused(_) | host::Error::Inputs(_)) => return Exit::Usage,
+        Some(host::Error::SessionElsewhere { .. }) => return Exit::Waiting,
         Some(host::Error::Journal(error)) => Some(error),
         _ => error.downcast_ref::<journal::Error>(),
     };

@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 use crate::cli::{ListArguments, ListFormat};
 use crate::exit::{Exit, Usage};
 use crate::files;
-use crate::output::{Cell, Output, Paint, plain, table};
+use crate::output::{Cell, Output, Paint, cut, plain, table};
 use crate::target;
+
+/// Columns of what is said of a parameter's need: a default may be a whole script.
+const LONGEST_NEED: usize = 48;
 
 mod yaml;
 
@@ -226,7 +229,7 @@ pub(crate) fn described(field: &Field) -> Vec<Cell> {
     let need = match &field.default {
         _ if field.required => "required".to_owned(),
         Some(_) if field.secret => "has a default".to_owned(),
-        Some(default) => format!("default {}", Value::from(default)),
+        Some(default) => cut(&format!("default {}", Value::from(default)), LONGEST_NEED),
         None => "optional".to_owned(),
     };
     vec![
@@ -235,6 +238,14 @@ pub(crate) fn described(field: &Field) -> Vec<Cell> {
         Cell::new(&need, plain),
         Cell::new(field.description.as_deref().unwrap_or(""), Paint::dim),
     ]
+}
+
+/// What is odd about the keys of a project's settings.
+pub(crate) fn unknown_keys(project: &Project) -> impl Iterator<Item = String> {
+    project.unknown_keys().map(|(key, meant)| match meant {
+        Some(meant) => format!("flow.toml: `{key}` means nothing; did you mean `{meant}`?"),
+        None => format!("flow.toml: `{key}` means nothing; there is only `workflows`"),
+    })
 }
 
 /// What a person should know beyond the list.
@@ -261,6 +272,9 @@ fn asides(
             path.display(),
             refused.reason
         ));
+    }
+    for odd in library.project().into_iter().flat_map(unknown_keys) {
+        output.warning(&odd);
     }
     let project = library.project().map(Project::directories);
     // The first is where workflows are by custom; the others were asked for.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use flow_runtime::host::Host;
 use flow_runtime::journal::{Chunk, RunId, Status, Stream};
-use flow_runtime::run::Effect;
+use flow_runtime::run::{Deed, Effect};
 use serde_json::{Value, json};
 
 use crate::cli::{LogsArguments, ShowFormat};
@@ -21,8 +22,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(arguments: &LogsArguments, output: &mut Output) -> Result<Exit> {
     let (mut engine, run) = find(&arguments.run)?;
+    let (run, step) = match arguments.step.as_deref() {
+        Some(step) => meant(&engine, run, step)?,
+        None => (run, None),
+    };
     let mut log = Log {
         arguments,
+        step,
         run,
         steps: steps(&engine, run)?,
         ends: HashMap::new(),
@@ -32,7 +38,7 @@ pub(crate) fn run(arguments: &LogsArguments, output: &mut Output) -> Result<Exit
         pieces: Vec::new(),
     };
     let has_run = |step: &String| log.steps.values().any(|known| known.is(step));
-    if let Some(step) = &arguments.step
+    if let Some(step) = &log.step
         && !arguments.follow
         && !has_run(step)
     {
@@ -51,7 +57,37 @@ pub(crate) fn run(arguments: &LogsArguments, output: &mut Output) -> Result<Exit
         }
     }
     log.end(output)?;
+    // The commands of a workflow that was called are in its own log.
+    if log.after == 0 {
+        for child in engine.host.called(run)? {
+            output.help(&format!(
+                "{run} wrote nothing itself; it called `{}`: `flow logs {}`",
+                child.workflow, child.id
+            ));
+        }
+    }
     Ok(Exit::Done)
+}
+
+/// The run that a step belongs to, and what it is called there: one of a called workflow has the
+/// call before it.
+fn meant(engine: &Engine, run: RunId, step: &str) -> Result<(RunId, Option<String>)> {
+    for (_, effect) in engine.host.history(run)? {
+        let Effect::Act(action) = effect else {
+            continue;
+        };
+        let before = [action.name(), action.node.clone()];
+        let mut before = before.iter();
+        let rest = before.find_map(|name| step.strip_prefix(name.as_str())?.strip_prefix('/'));
+        let (Deed::Call { .. }, Some(rest)) = (&action.what, rest) else {
+            continue;
+        };
+        let called = Host::called_by(run, &action);
+        if engine.host.journal().run(called).is_ok() {
+            return meant(engine, called, rest);
+        }
+    }
+    Ok((run, Some(step.to_owned())))
 }
 
 /// Whether somebody drives a run that is not over.
@@ -94,6 +130,8 @@ impl Step {
 /// A log while it is written out.
 struct Log<'a> {
     arguments: &'a LogsArguments,
+    /// The one step that is asked for.
+    step: Option<String>,
     run: RunId,
     steps: HashMap<String, Step>,
     /// Where the pieces of each stream so far end.
@@ -129,7 +167,7 @@ impl Log<'_> {
 
     fn write(&mut self, chunk: Chunk, output: &mut Output) -> Result<()> {
         let known = self.steps.get(&chunk.action);
-        let wanted = self.arguments.step.as_deref();
+        let wanted = self.step.as_deref();
         if wanted.is_some_and(|wanted| !known.is_some_and(|step| step.is(wanted))) {
             return Ok(());
         }

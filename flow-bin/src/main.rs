@@ -11,6 +11,7 @@ mod exit;
 mod expand;
 mod explain;
 mod files;
+mod findings;
 mod graph;
 mod init;
 mod list;
@@ -58,9 +59,12 @@ fn main() -> ExitCode {
         }
         _ => {
             let runs = words.first().is_some_and(|word| word == "run");
-            let cli = Cli::try_parse().unwrap_or_else(|error| match runs {
-                true => shortcut::refuse(error),
-                false => error.exit(),
+            let cli = Cli::try_parse().unwrap_or_else(|error| {
+                run::refused_words(&words, &error);
+                match runs {
+                    true => shortcut::refuse(error),
+                    false => error.exit(),
+                }
             });
             let mut output = Output::new(cli.color);
             let done = command(&cli.command, &mut output);

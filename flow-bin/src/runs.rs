@@ -11,7 +11,7 @@ use flow_runtime::secret;
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
-use crate::cli::{RunsArguments, RunsFormat, ShowArguments, ShowFormat};
+use crate::cli::{RunsArguments, RunsFormat, ShowArguments, ShowFormat, Standing};
 use crate::engine::{Engine, open_runs};
 use crate::exit::{Exit, Usage};
 use crate::output::{Cell, Look, Output, Paint, plain, table};
@@ -27,8 +27,11 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
         Some(engine) => {
             let mut listing = Listing::new();
             let asked = &arguments.status;
-            for status in asked {
-                listing = listing.status(*status);
+            for standing in asked {
+                listing = listing.status(match standing {
+                    Standing::Listed(status) => *status,
+                    Standing::Interrupted => Status::Running,
+                });
             }
             // What is listed under one of these may stand otherwise, all told.
             for (wanted, listed) in [
@@ -36,18 +39,32 @@ pub(crate) fn list(arguments: &RunsArguments, output: &mut Output) -> Result<Exi
                 (Status::Sleeping, Status::Running),
                 (Status::Sleeping, Status::Waiting),
             ] {
-                if asked.contains(&wanted) {
+                if asked.contains(&Standing::Listed(wanted)) {
                     listing = listing.status(listed);
                 }
             }
             let journal = engine.host.journal();
-            let listed = journal.list(&listing, arguments.limit)?.runs;
-            let mut runs: Vec<(RunRecord, bool)> = Vec::with_capacity(listed.len());
-            for mut run in listed {
-                let interrupted = stands(&engine.host, &mut run)?;
-                runs.push((run, interrupted));
+            let limit = arguments.limit.get();
+            let mut runs: Vec<(RunRecord, bool)> = Vec::new();
+            // What is listed may stand otherwise and not be wanted; then there may be more.
+            while runs.len() < limit {
+                let page = journal.list(&listing, limit)?;
+                for mut run in page.runs {
+                    let interrupted = stands(&engine.host, &mut run)?;
+                    let is_wanted = |standing: &Standing| match standing {
+                        Standing::Listed(status) => *status == run.status,
+                        Standing::Interrupted => interrupted,
+                    };
+                    if asked.is_empty() || asked.iter().any(is_wanted) {
+                        runs.push((run, interrupted));
+                    }
+                }
+                match page.next {
+                    Some(next) => listing = listing.before(next),
+                    None => break,
+                }
             }
-            runs.retain(|(run, _)| asked.is_empty() || asked.contains(&run.status));
+            runs.truncate(limit);
             runs
         }
     };
@@ -209,7 +226,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
     let mut pending = engine.host.pending(&report)?;
     if interrupted {
         // What its host was doing is nobody's to answer.
-        pending.retain(|awaited| awaited.action.what.is_asked());
+        pending.retain(|awaited| awaited.asked);
     }
     let steps = engine.host.visits(run)?;
     let inputs = inputs(&engine, &known)?;
@@ -242,6 +259,7 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
                     "ended_at": step.ended_at.map(time::iso),
                     "outcome": word,
                     "error": reason,
+                    "message": step.message,
                 })
             })
             .collect();
@@ -268,7 +286,11 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
         rows.push(field("goes on with", &way, plain));
     }
     if let Some(at) = known.wake_at {
-        rows.push(field("wakes", &time::iso(at), plain));
+        let name = match known.status {
+            Status::Waiting => "waits until",
+            _ => "wakes",
+        };
+        rows.push(field(name, &time::iso(at), plain));
     }
     if let Some(parent) = known.parent {
         rows.push(field("called by", &parent.to_string(), plain));
@@ -331,7 +353,10 @@ fn row(step: &Visit) -> Vec<Cell> {
         Cell::new(&step.step, plain),
         Cell::new(word, look),
         Cell::new(&took.unwrap_or_default(), Paint::dim),
-        Cell::new(reason.unwrap_or_default(), plain),
+        Cell::new(
+            reason.or(step.message.as_deref()).unwrap_or_default(),
+            plain,
+        ),
     ]
 }
 

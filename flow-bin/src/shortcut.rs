@@ -37,7 +37,11 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         return help(&library, &asked, &name, output);
     }
     let meant = [OsString::from("flow"), "run".into(), OsString::from(&name)];
-    let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| refuse(error));
+    let cli = Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| {
+        let words: Vec<OsString> = meant[1..].iter().chain(rest).cloned().collect();
+        run::refused_words(&words, &error);
+        refuse(error)
+    });
     if rest
         .iter()
         .any(|word| word.to_string_lossy().starts_with("--color"))
@@ -165,7 +169,7 @@ fn help(library: &Library, asked: &str, name: &str, output: &mut Output) -> Resu
         output.line(description.trim())?;
         output.line("")?;
     }
-    let usage = run::described(&graph, "run", output.paint);
+    let usage = run::described(&graph, &format!("run {name}"), output.paint);
     output.print(usage)?;
     output.line(format_args!(
         "\n`flow {asked}` stands for `flow run {name}`; `flow run --help` shows its options"

@@ -695,12 +695,13 @@ impl Emit for Literal {
 impl Emit for Write {
     fn emit(&self) -> TokenStream {
         let value = self.value.emit();
-        if self.path.tier == Tier::Raw && self.operation == Operation::Set {
+        let beside = self.beside;
+        if self.path.tier == Tier::Raw && self.operation == Operation::Set && !beside {
             let segments = slice(&self.path.segments);
             return quote!(set(#segments, #value));
         }
         let (path, operation) = (self.path.emit(), self.operation.emit());
-        quote!(Write { path: #path, operation: #operation, value: #value })
+        quote!(Write { path: #path, operation: #operation, value: #value, beside: #beside })
     }
 }
 

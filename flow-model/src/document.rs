@@ -338,6 +338,8 @@ pub struct Write<'t> {
     pub operation: Operation,
     /// What; `None` for the result.
     pub value: Option<&'t Tree>,
+    /// Stands beside what a `set_state` sets.
+    pub beside: bool,
 }
 
 /// A state path as written.

@@ -6,6 +6,7 @@
 //! [`compile()`] does all of it. The crate does no I/O; a [`loader`] brings other files.
 
 mod check;
+pub mod command;
 mod compile;
 pub mod diagnostic;
 pub mod document;

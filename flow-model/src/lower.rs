@@ -226,6 +226,7 @@ impl<'d> Lower<'d> {
                         }
                         (None, _) => None,
                     },
+                    beside: write.beside,
                 })
             })
             .collect()
@@ -483,8 +484,8 @@ impl<'d> Lower<'d> {
                 shares_computed,
             } => Kind::Call(Call {
                 target: CallTarget::Name(self.template(workflow)),
-                inputs: self.pairs(inputs),
-                variables: Cow::Borrowed(&[]),
+                inputs: self.map(self.pairs(inputs).into_owned()),
+                variables: self.map(Vec::new()),
                 session: None,
                 max_states: None,
                 execution_timeout: None,
@@ -572,14 +573,7 @@ impl<'d> Lower<'d> {
                     })
                 }
             };
-            let map = |key: &str| -> List<(Text, Template)> {
-                let found = parameters.iter().find(|(name, _)| name.value == key);
-                found
-                    .into_iter()
-                    .flat_map(|(_, tree)| unique_entries(tree))
-                    .map(|(key, value)| (text(key), self.parameter(value)))
-                    .collect()
-            };
+            let map = |key: &str| of(key).unwrap_or_else(|| self.map(Vec::new()));
             return Kind::Call(Call {
                 target,
                 inputs: map("inputs"),

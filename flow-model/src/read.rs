@@ -100,6 +100,9 @@ struct Fields<'t> {
     record: &'static Record,
 }
 
+/// Keys under which null is a value like any other.
+const VALUES: [&str; 2] = ["value", "fallback_value"];
+
 impl<'t> Fields<'t> {
     fn of(tree: &'t Tree, record: &'static Record) -> Self {
         Fields {
@@ -118,10 +121,12 @@ impl<'t> Fields<'t> {
         })
     }
 
-    /// The value under a canonical name, however it is spelled.
+    /// The value under a canonical name, however it is spelled. Null says nothing, but where any
+    /// value can stand it is one.
     fn get(&self, name: &str) -> Option<&'t Tree> {
         let entry = self.entry(name)?;
-        (entry.value.value != Value::Null || name == "value").then_some(&entry.value)
+        let is_given = entry.value.value != Value::Null || VALUES.contains(&name);
+        is_given.then_some(&entry.value)
     }
 
     /// The value under exactly this spelling.
@@ -594,20 +599,23 @@ impl Reader<'_> {
             .map(|tree| Fields::of(tree, &grammar::GOTO_ERROR))
             .and_then(|fields| fields.spanned("goto"));
         let error_word = on_error.and_then(Tree::as_str);
-        let mut writes: Vec<Write<'t>> = fields
-            .get("output_to")
-            .and_then(path)
-            .map(|path| Write {
-                path,
-                operation: Operation::Set,
-                value: None,
-            })
-            .into_iter()
-            .collect();
-        if word.kind == StepKind::SetState {
-            writes.extend(set_state_writes(fields));
-        }
+        let sets = word.kind == StepKind::SetState;
+        let mut writes = match sets {
+            true => set_state_writes(fields),
+            false => Vec::new(),
+        };
+        let own = writes.len();
+        let output_to = fields.get("output_to").and_then(path);
+        writes.extend(output_to.map(|path| Write {
+            path,
+            operation: Operation::Set,
+            value: None,
+            beside: false,
+        }));
         writes.extend(updates(fields.get("state_update")));
+        for write in &mut writes[own..] {
+            write.beside = sets;
+        }
         Step {
             id,
             head,
@@ -965,6 +973,7 @@ fn update(tree: &Tree) -> Option<Write<'_>> {
         path: path(fields.get("path")?)?,
         operation: operation(&fields),
         value: fields.get("value"),
+        beside: false,
     })
 }
 
@@ -984,6 +993,7 @@ fn set_state_writes<'t>(fields: &Fields<'t>) -> Vec<Write<'t>> {
             path: first,
             operation: operation(fields),
             value: fields.own("value"),
+            beside: false,
         });
     }
     match fields.get("updates").map(|tree| (tree, &tree.value)) {
@@ -997,6 +1007,7 @@ fn set_state_writes<'t>(fields: &Fields<'t>) -> Vec<Write<'t>> {
                 },
                 operation: Operation::Set,
                 value: Some(&entry.value),
+                beside: false,
             }));
         }
         _ => {}

@@ -215,6 +215,8 @@ pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
 pub fn read(field: Option<&Field>, text: &str) -> Result<Value, String> {
     match field {
         Some(field) if field.secret => Ok(Value::text(text)),
+        // There is none: `null` equals absent. A text of four letters is one.
+        Some(field) if field.ty != Type::String && text.trim() == "null" => Ok(Value::Null),
         Some(field) => parse(field.ty, text),
         None => parse(Type::Any, text),
     }
@@ -448,6 +450,14 @@ mod tests {
         );
         assert_eq!(parse(Type::Any, "plain").unwrap(), Value::text("plain"));
         assert_eq!(parse(Type::Any, "true").unwrap(), Value::Bool(true));
+    }
+
+    #[test]
+    fn null_gives_an_input_no_value_unless_it_is_a_text() {
+        let null = |ty| read(Some(&flow_model::graph::build::field("n", ty)), "null");
+        assert_eq!(null(Type::Number).unwrap(), Value::Null);
+        assert_eq!(null(Type::Array).unwrap(), Value::Null);
+        assert_eq!(null(Type::String).unwrap(), Value::text("null"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! programs see is *masked*: `[secret token]`.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -92,7 +93,20 @@ pub fn variable(input: &str) -> String {
         }
     };
     let name: String = input.chars().map(letter).collect();
-    format!("FLOW_SECRET_{name}")
+    format!("{PREFIX}{name}")
+}
+
+/// What the names of variables begin with that hold secrets.
+const PREFIX: &str = "FLOW_SECRET_";
+/// The variable that holds what lets requests in to this process, where it serves others.
+pub const TOKEN: &str = "FLOW_TOKEN";
+
+/// Variables of this process that no program it starts is told of, unless it is given them.
+pub(crate) fn withheld() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with(PREFIX) || name == TOKEN
+    })
 }
 
 /// What a run has instead of a secret.

@@ -117,6 +117,45 @@ fn a_trace_says_what_a_field_became_and_what_failed_on_the_way() {
     );
 }
 
+#[test]
+fn a_field_made_from_one_that_failed_does_what_its_own_on_error_says() {
+    let text = "  parsed: {from: text, transform: JSON.parse(input)}
+  first: {from: parsed, transform: 'input[0]'}
+  replaced: {from: parsed, transform: 'input[0]', on_error: use_fallback, fallback: 0}
+  kept: {from: [parsed, text], transform: 'input[0][0]', on_error: ignore}
+  follows: {from: replaced, transform: input + 1}
+";
+    let mut run = begin(&fields("{text: '[4]'}", text), None);
+    let mut made = Made::default();
+    apply(&mut run, set("text", json!("[")), Some(&mut made));
+    let state = run.flattened().to_json();
+    assert_eq!(
+        state,
+        json!({"replaced": 0, "kept": 4, "follows": 1, "text": "["})
+    );
+    // Why is told with what became of each.
+    let reason = made.0[0].2.clone().unwrap();
+    let reason = format!("computing `parsed` failed: {reason}");
+    for (field, output, error) in &made.0[1..4] {
+        let expected = match field.as_str() {
+            "first" => Json::Null,
+            "replaced" => json!(0),
+            _ => json!(4),
+        };
+        assert_eq!(
+            (output, error.as_ref()),
+            (&expected, Some(&reason)),
+            "{field}"
+        );
+    }
+    apply(&mut run, set("text", json!("[7]")), None);
+    let state = run.flattened().to_json();
+    assert_eq!(
+        state,
+        json!({"parsed": [7], "first": 7, "replaced": 7, "kept": 7, "follows": 8, "text": "[7]"})
+    );
+}
+
 const DIAMOND: &str = "  low: {from: n, transform: 'Math.min(input, 10)'}
   left: {from: low, transform: input + 1}
   right: {from: low, transform: input * 2}

@@ -17,8 +17,8 @@ use flow_model::graph::Graph;
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_runtime::host::{
-    Answers, Boxed, Host, HostOptions, Report, ReportStatus, StartOptions, ToolCall, Tools, Watch,
-    Workflows,
+    Answers, Boxed, Host, HostOptions, NoWorkflow, Report, ReportStatus, StartOptions, ToolCall,
+    Tools, Watch, Workflows,
 };
 use flow_runtime::journal::{Journal, Listing, RunId};
 use flow_runtime::run::{Effect, Evaluator, Event, Expressions, Failure, Happening};
@@ -118,12 +118,12 @@ fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
 struct Inner;
 
 impl Workflows for Inner {
-    fn find(&self, _name: &str) -> Result<Graph, String> {
+    fn find(&self, _name: &str) -> Result<Graph, NoWorkflow> {
         Ok(graph("inner.yaml", INNER))
     }
 
-    fn compile(&self, _definition: &Value) -> Result<Graph, String> {
-        Err("there is no definition".to_owned())
+    fn compile(&self, _definition: &Value) -> Result<Graph, NoWorkflow> {
+        Err(NoWorkflow::Invalid("there is no definition".to_owned()))
     }
 }
 

@@ -14,12 +14,12 @@ use flow_model::graph::Graph;
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_runtime::host::{
-    Host, HostOptions, Pending, Report, ReportStatus, StartOptions, Workflows,
+    Host, HostOptions, NoWorkflow, Pending, Report, ReportStatus, StartOptions, Workflows,
 };
-use flow_runtime::journal::{Journal, RunId};
+use flow_runtime::journal::{Append, Journal, NewRun, RunId};
 use flow_runtime::run::{
-    Allowance, Deed, Effect, Evaluator, Event, Expressions, FailureKind, Happening, Program, Run,
-    Start,
+    Allowance, Deed, Effect, Ending, Evaluator, Event, Expressions, FailureKind, Happening,
+    Program, Run, Start,
 };
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -45,15 +45,15 @@ struct Place {
 struct Children(Vec<(&'static str, &'static str)>);
 
 impl Workflows for Children {
-    fn find(&self, name: &str) -> Result<Graph, String> {
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found
             .map(|(_, definition)| graph(definition))
-            .ok_or_else(|| format!("no {name}"))
+            .ok_or_else(|| NoWorkflow::Unknown(format!("no {name}")))
     }
 
-    fn compile(&self, _definition: &Value) -> Result<Graph, String> {
-        Err("not here".to_owned())
+    fn compile(&self, _definition: &Value) -> Result<Graph, NoWorkflow> {
+        Err(NoWorkflow::Invalid("not here".to_owned()))
     }
 }
 
@@ -338,6 +338,23 @@ steps:
         assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
         assert_eq!(state(&report)["after"], true, "{container}");
     }
+}
+
+#[test]
+fn a_fallback_that_is_null_is_a_fallback() {
+    let report = Place::new().run(
+        "state: {got: old}
+steps:
+  - {id: a, type: shell, command: 'false', output_format: text, fallback_value: null, output_to: got}
+  - id: b
+    type: condition
+    if: '{{ true }}'
+    fallback_value: null
+    then: [{type: shell, command: 'false'}]
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(state(&report)["got"], Json::Null);
 }
 
 #[test]
@@ -693,4 +710,369 @@ steps:
     let collected = state["errors"].as_array().unwrap();
     assert_eq!(collected.len(), 1, "{collected:?}");
     assert_eq!(collected[0]["index"], 2);
+}
+
+/// What a definition leaves in the state, or why it failed.
+fn outcome(definition: &str) -> Result<Json, String> {
+    let report = Place::new().run(definition);
+    match report.status {
+        ReportStatus::Completed => Ok(state(&report)),
+        _ => Err(report.error.unwrap().message),
+    }
+}
+
+#[test]
+fn a_batch_with_a_computed_field_that_only_the_run_can_tell_is_refused() {
+    let head = "inputs: {f: {type: string, default: c}}
+state: {n: 1}
+computed: {c: {from: n, transform: 'input + 1'}}
+";
+    for step in [
+        "{type: set_state, updates: {ok: 1, '{{ inputs.f }}': 9}}",
+        "{type: set_state, updates: [{path: ok, value: 1}, {path: '{{ inputs.f }}', value: 9}]}",
+        "{type: set_state, updates: {ok: 1, 'raw.{{ inputs.f }}': 9}}",
+        "{type: shell, command: 'true', output_to: '{{ inputs.f }}'}",
+    ] {
+        for dialect in ["jinja", "js"] {
+            let definition = format!("expressions: {dialect}\n{head}steps:\n  - {step}\n");
+            let refused = outcome(&definition).unwrap_err();
+            assert!(
+                refused.contains("`c` is computed and cannot be written"),
+                "{step}: {refused}"
+            );
+            let on = format!("{}, on_error: continue}}", step.strip_suffix('}').unwrap());
+            let left = outcome(&definition.replace(step, &on)).unwrap();
+            assert_eq!(left, json!({"n": 1, "c": 2}), "{step}");
+        }
+    }
+    let shared = format!(
+        "{head}tasks:\n  t:\n    shares_state: true\n    steps:\n      - {{type: set_state, updates: {{'{{{{ inputs.f }}}}': 9}}}}\n\
+         \x20   inputs: {{f: string}}\nsteps:\n  - {{type: foreach, items: [c], task: t}}\n"
+    );
+    let refused = outcome(&shared).unwrap_err();
+    assert!(refused.contains("`c` is computed"), "{refused}");
+}
+
+#[test]
+fn the_result_of_set_state_is_the_new_values() {
+    let definition = "state: {n: 1, l: [1]}
+steps:
+  - type: set_state
+    updates: [{path: m, value: 2}, {path: n, operation: increment}, {path: l, operation: append, value: 2}]
+    output_to: r
+    state_update: [{path: m2, value: '{{ result.m + m }}'}, {path: all, operation: append}]
+";
+    let new = json!({"m": 2, "n": 2, "l": [1, 2]});
+    let left = outcome(definition).unwrap();
+    assert_eq!(left["r"], new);
+    assert_eq!(left["m2"], 4);
+    assert_eq!(left["all"], json!([new]));
+    let field = "state: {result: 5}
+steps:
+  - {type: set_state, updates: {m: '{{ result }}'}, output_to: r}
+";
+    assert_eq!(outcome(field).unwrap()["r"], json!({"m": 5}));
+}
+
+#[test]
+fn a_fallback_that_cannot_be_written_leaves_the_step_failed() {
+    let head = "state: {s: text}\nsteps:\n";
+    for step in [
+        "{type: shell, command: 'echo a', output_to: s.x, fallback_value: 1, on_error: continue}",
+        "{type: shell, command: 'exit 1', output_format: text, output_to: s.x, fallback_value: 1, on_error: continue}",
+        "{type: shell, command: 'exit 1', output_to: r, fallback_value: '{{ state.s.x }}', on_error: continue}",
+    ] {
+        let definition =
+            format!("{head}  - {step}\n  - {{type: set_state, updates: {{after: true}}}}\n");
+        let left = outcome(&definition).unwrap();
+        assert_eq!(left["after"], true, "{step}");
+        let without = definition.replace(", on_error: continue", "");
+        assert!(outcome(&without).is_err(), "{step}");
+    }
+}
+
+#[test]
+fn a_fallback_takes_the_place_of_what_set_state_could_not_set() {
+    let definition = "state: {s: text}
+steps:
+  - type: set_state
+    updates: [{path: ok, value: 1}, {path: s, operation: increment}]
+    fallback_value: none
+    output_to: r
+";
+    assert_eq!(
+        outcome(definition).unwrap(),
+        json!({"s": "text", "r": "none"})
+    );
+}
+
+#[test]
+fn every_visit_counts_when_a_workflow_is_run_again() {
+    let place = Place::new();
+    let report = place.run(
+        "on_error: {action: retry_workflow}
+steps:
+  - {id: a, type: shell, command: 'true'}
+  - {id: b, type: shell, command: 'echo x >> tries; test $(wc -l < tries) -ge 2'}
+  - {id: c, type: shell, command: 'true'}
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.states_executed, 5);
+}
+
+#[test]
+fn how_deep_a_caller_allows_calls_holds_below_it() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![
+        ("a", "steps:\n  - {id: down, type: call, workflow: b}\n"),
+        ("b", "steps:\n  - {type: shell, command: 'true'}\n"),
+    ]));
+    let host = Host::new(options);
+    let calls = "steps:\n  - {type: call, workflow: a}\n";
+    let report = place.start(&host, &format!("limits: {{max_depth: 1}}\n{calls}"));
+    assert_eq!(report.status, ReportStatus::Failed);
+    let message = report.error.unwrap().message;
+    assert!(message.contains("more than 1 deep"), "{message}");
+    let report = place.start(&host, &format!("limits: {{max_depth: 2}}\n{calls}"));
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+}
+
+#[test]
+fn a_whole_result_holds_what_a_small_state_has_room_for() {
+    let report = Place::new().run(
+        "limits: {max_state_bytes: 3000}
+steps:
+  - {type: shell, command: 'head -c 5000 /dev/zero | tr \"\\0\" x', output_to: r}
+",
+    );
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    let result = &state(&report)["r"];
+    assert_eq!(result["truncated"], true);
+    let kept = result["stdout"].as_str().unwrap().len() as u64;
+    assert!(kept > 1000, "{kept}");
+    assert_eq!(result["dropped"]["stdout"].as_u64(), Some(5000 - kept));
+}
+
+/// A run that began long ago and has waited since.
+fn began_long_ago(place: &Place, host: &Host, definition: &str) -> RunId {
+    let id = RunId::new(1_000, 7);
+    begin_long_ago(place, host, definition, id, None);
+    id
+}
+
+fn begin_long_ago(place: &Place, host: &Host, definition: &str, id: RunId, caller: Option<RunId>) {
+    let graph = graph(definition);
+    let hash = host
+        .journal()
+        .put_definition(&serde_json::to_vec(&graph).unwrap());
+    let start = Start {
+        run: id.to_string(),
+        inputs: Value::map::<&str>([]),
+        ..Start::default()
+    };
+    let event = Event {
+        at: 1_000,
+        what: Happening::Started(start),
+    };
+    let mut new = NewRun::new("old".to_owned(), hash.unwrap(), 1_000);
+    if let Some(caller) = caller {
+        new = new.parent(caller);
+    }
+    let body = serde_json::to_vec(&event).unwrap();
+    let append = Append::start(id, new).event(1_000, "started", body);
+    let journal = host.journal();
+    place
+        .runtime
+        .block_on(async { journal.submit(append).await })
+        .unwrap();
+}
+
+fn answer_to(host: &Host, run: RunId, result: &Json) -> Happening {
+    let pending = host.pending(&host.report(run).unwrap()).unwrap();
+    Happening::Completed {
+        action: pending.first().unwrap().action.id,
+        result: Value::from(result),
+    }
+}
+
+#[test]
+fn whoever_is_waited_for_has_no_limit_that_the_definition_does_not_state() {
+    let place = Place::new();
+    let host = place.host();
+    let run = began_long_ago(&place, &host, DELEGATES);
+    let driven = || place.runtime.block_on(host.drive(run)).unwrap();
+    let waiting = driven();
+    assert_eq!(waiting.status, ReportStatus::Waiting, "{:?}", waiting.error);
+    assert_eq!(host.pending(&waiting).unwrap()[0].answer_by, None);
+    let answer = answer_to(&host, run, &json!({"response": {"safe": true}}));
+    place.runtime.block_on(host.record(run, answer)).unwrap();
+    assert_eq!(driven().status, ReportStatus::Completed);
+}
+
+#[test]
+fn an_answer_after_the_time_that_the_definition_states_is_refused_and_the_run_goes_on() {
+    let step = "  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
+";
+    let inside = "  - id: each
+    type: foreach
+    items: [1]
+    timeout: 60
+    on_error: continue
+    steps:
+      - {id: ask, type: prompt, kind: confirm, message: 'Go?'}
+";
+    for step in [step, inside] {
+        let definition = format!("steps:\n{step}  - {{type: return, value: late}}\n");
+        let place = Place::new();
+        let host = place.host();
+        let run = began_long_ago(&place, &host, &definition);
+        let waiting = host.report(run).unwrap();
+        assert_eq!(host.pending(&waiting).unwrap()[0].answer_by, Some(61_000));
+        let answer = answer_to(&host, run, &json!({"confirmed": true}));
+        let refused = place.runtime.block_on(host.record(run, answer));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("too late"), "{refused}");
+        assert!(refused.contains("1970-01-01T00:01:01"), "{refused}");
+        let report = place.runtime.block_on(host.drive(run)).unwrap();
+        assert_eq!(report.output, Value::text("late"), "{:?}", report.error);
+
+        // The time is that of one of them, and the other was stopped.
+        let visits = host.visits(run).unwrap();
+        let late = visits
+            .iter()
+            .filter(|it| it.ending == Some(Ending::Timeout));
+        assert_eq!(late.count(), 1, "{visits:?}");
+
+        // Whoever resumes it finds the same.
+        let place = Place::new();
+        let host = place.host();
+        let run = began_long_ago(&place, &host, &definition);
+        let report = place.runtime.block_on(host.drive(run)).unwrap();
+        assert_eq!(report.output, Value::text("late"), "{:?}", report.error);
+    }
+}
+
+const ASKS: &str = "name: asks
+steps:
+  - {id: ask, type: prompt, kind: confirm, message: 'Go?', output_to: go}
+  - {id: mark, type: shell, command: touch answered}
+";
+
+/// A host whose workflows can call one that asks, and one that calls that.
+fn host_that_calls(place: &Place) -> Host {
+    let middle =
+        "name: middle\nlimits: {timeout: 60}\nsteps: [{id: m, type: call, workflow: asks}]\n";
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![("asks", ASKS), ("middle", middle)]));
+    Host::new(options)
+}
+
+#[test]
+fn a_run_that_is_busy_goes_on_with_what_was_answered_to_a_run_it_called() {
+    let place = Place::new();
+    let host = host_that_calls(&place);
+    let definition = "tasks:
+  each:
+    inputs: {kind: {type: string, required: true}}
+    steps:
+      - {id: c, type: call, when: '{{ inputs.kind == \"ask\" }}', workflow: middle}
+      - id: work
+        type: shell
+        when: '{{ inputs.kind == \"work\" }}'
+        command: 'while [ ! -e answered ]; do sleep 0.02; done'
+steps:
+  - {id: all, type: foreach, items: [ask, work], task: each}
+";
+    let report = place.runtime.block_on(async {
+        let inputs = Value::map::<&str>([]);
+        let graph = graph(definition);
+        let start = host.start(&graph, &inputs, StartOptions::default());
+        let run = start.await.unwrap();
+        let driven = host.drive_in_background(run);
+        driven.clone().asks().await;
+        let elsewhere = place.host();
+        let pending = elsewhere.pending(&elsewhere.report(run).unwrap()).unwrap();
+        let asked = pending.iter().find(|awaited| awaited.asked).unwrap();
+        let answer = Happening::Completed {
+            action: asked.action.id,
+            result: Value::from(&json!({"confirmed": true})),
+        };
+        elsewhere.record(asked.run, answer).await.unwrap();
+        driven.end().await.unwrap().unwrap()
+    });
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+}
+
+#[test]
+fn time_that_is_given_for_an_answer_keeps_no_host_waiting_for_it() {
+    let question = "{id: ask, type: prompt, kind: confirm, message: 'Go?'}";
+    for inside in [
+        question,
+        "{id: c, type: call, workflow: asks}",
+        "{id: c, type: call, workflow: middle}",
+    ] {
+        let place = Place::new();
+        let host = host_that_calls(&place);
+        let definition = format!(
+            "steps:
+  - {{id: box, type: condition, if: '{{{{ true }}}}', timeout: 60, then: [{inside}]}}
+"
+        );
+        let report = place.start(&host, &definition);
+        assert_eq!(report.status, ReportStatus::Waiting, "{:?}", report.error);
+        let listed = host.journal().run(report.run).unwrap();
+        let until = host.pending(&report).unwrap()[0].answer_by;
+        assert!(until.is_some(), "{inside}");
+        assert_eq!(listed.wake_at, until, "{inside}");
+    }
+}
+
+#[test]
+fn the_time_of_a_call_runs_while_what_it_called_waits_for_somebody() {
+    let of_the_call = "  - {id: c, type: call, workflow: asks, timeout: 60, on_error: continue}\n";
+    let around_it = "  - id: box
+    type: condition
+    if: '{{ true }}'
+    timeout: 60
+    on_error: continue
+    then: [{id: c, type: call, workflow: asks}]
+";
+    for step in [of_the_call, around_it] {
+        let definition = format!("steps:\n{step}  - {{type: return, value: late}}\n");
+        let began = |place: &Place, host: &Host| {
+            let run = began_long_ago(place, host, &definition);
+            let call = host.report(run).unwrap().pending.remove(0).action;
+            let called = Host::called_by(run, &call);
+            begin_long_ago(place, host, ASKS, called, Some(run));
+            (run, called)
+        };
+        let place = Place::new();
+        let host = host_that_calls(&place);
+        let (run, called) = began(&place, &host);
+        // Whoever asks about the called run alone hears of the same time.
+        for run in [run, called] {
+            let pending = host.pending(&host.report(run).unwrap()).unwrap();
+            assert_eq!(pending[0].answer_by, Some(61_000));
+        }
+        let answer = answer_to(&host, run, &json!({"confirmed": true}));
+        let refused = place.runtime.block_on(host.record(called, answer));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("`ask` comes too late"), "{refused}");
+        assert!(refused.contains("1970-01-01T00:01:01"), "{refused}");
+        let report = place.runtime.block_on(host.drive(run)).unwrap();
+        assert_eq!(report.output, Value::text("late"), "{:?}", report.error);
+        let status = host.journal().run(called).unwrap().status;
+        assert_eq!(status, flow_runtime::journal::Status::Cancelled);
+
+        // Whoever resumes it finds the same.
+        let place = Place::new();
+        let host = host_that_calls(&place);
+        let (run, called) = began(&place, &host);
+        let report = place.runtime.block_on(host.drive(run)).unwrap();
+        assert_eq!(report.output, Value::text("late"), "{:?}", report.error);
+        let status = host.journal().run(called).unwrap().status;
+        assert_eq!(status, flow_runtime::journal::Status::Cancelled);
+    }
 }

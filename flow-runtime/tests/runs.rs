@@ -35,7 +35,7 @@ fn evaluator(_graph: &Graph) -> Box<dyn Evaluator> {
 struct Bench {
     host: Host,
     runtime: tokio::runtime::Runtime,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -50,7 +50,7 @@ impl Bench {
                 .enable_all()
                 .build()
                 .unwrap(),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -467,7 +467,9 @@ tasks:
             bench.host.record(report.run, happening).await.unwrap();
         }
         let done = bench.host.drive(report.run).await.unwrap();
-        assert_eq!(done.output.to_json(), json!({"all": [0, 1]}));
+        let given = |text: &str| json!({"response": text, "agent_used": "@worker"});
+        let all = json!([given("0"), given("1")]);
+        assert_eq!(done.output.to_json(), json!({ "all": all }));
     });
 }
 
@@ -779,4 +781,102 @@ fn a_prepared_answer_is_read_as_one_that_is_typed() {
     );
     assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
     assert_eq!(report.output.to_json(), json!([true, "1", "42", false]));
+}
+
+/// What failure steps have left in their log, and how many steps were executed.
+fn cleaned(definition: &str) -> (String, u64) {
+    let bench = Bench::new(json!({}));
+    let report = bench.run(definition, json!({}));
+    assert_eq!(report.status, ReportStatus::Failed, "{:?}", report.error);
+    let message = report.error.unwrap().message;
+    let log = std::fs::read_to_string(bench.directory.path().join("log"));
+    (
+        format!("{}: {message}", log.unwrap_or_default().trim()),
+        report.states_executed,
+    )
+}
+
+#[test]
+fn failure_steps_run_when_the_run_has_used_up_its_steps() {
+    let steps = cleaned(
+        "limits: {max_steps: 2}
+on_error:
+  steps:
+    - {type: shell, command: echo undo >> log}
+    - {type: shell, command: echo undone >> log}
+steps:
+  - {id: a, type: shell, command: 'true'}
+  - {id: b, type: shell, command: 'true'}
+  - {id: c, type: shell, command: 'true'}
+",
+    );
+    assert!(
+        steps
+            .0
+            .starts_with("undo\nundone: `c`: 2 steps have been executed"),
+        "{steps:?}"
+    );
+    assert_eq!(steps.1, 4);
+    let states = cleaned(
+        "initial_state: a
+limits: {max_steps: 3}
+on_error: {steps: [{type: shell, command: echo undo >> log}]}
+states:
+  a:
+    action: {type: shell, command: 'true'}
+    transitions: [{condition: success, next_state: a}, {condition: failure, next_state: b}]
+  b: {action: {type: shell, command: 'true'}}
+",
+    );
+    assert!(
+        states
+            .0
+            .starts_with("undo: `a`: 3 states have been executed"),
+        "{states:?}"
+    );
+    let of_a_task = cleaned(
+        "limits: {max_steps: 3}
+tasks:
+  each:
+    on_error: {steps: [{type: shell, command: echo undo >> log}]}
+    steps:
+      - {id: a, type: shell, command: 'true'}
+      - {id: b, type: shell, command: 'true'}
+      - {id: c, type: shell, command: 'true'}
+steps:
+  - {id: all, type: foreach, items: [1], task: each}
+",
+    );
+    assert!(of_a_task.0.starts_with("undo: "), "{of_a_task:?}");
+}
+
+#[test]
+fn failure_steps_do_not_go_on_for_ever() {
+    let (said, executed) = cleaned(
+        "on_error:
+  steps:
+    - {id: back, type: set_state, updates: {n: 1}}
+    - {type: goto, target: back, max_iterations: 1000000}
+state: {n: 0}
+steps: [{id: a, type: shell, command: exit 3}]
+",
+    );
+    assert!(said.contains("exit code 3"), "{said}");
+    assert_eq!(executed, 10_001);
+}
+
+#[test]
+fn a_failure_step_that_fails_ends_them_unless_it_says_otherwise() {
+    for (on_error, left) in [("fail", "one"), ("continue", "one\ntwo")] {
+        let (said, _) = cleaned(&format!(
+            "on_error:
+  steps:
+    - {{type: shell, command: echo one >> log; exit 8, on_error: {on_error}}}
+    - {{type: shell, command: echo two >> log}}
+steps: [{{id: a, type: shell, command: exit 3}}]
+"
+        ));
+        assert!(said.starts_with(&format!("{left}: ")), "{said}");
+        assert!(said.contains("exit code 3"), "{said}");
+    }
 }

@@ -280,3 +280,28 @@ async def a_person_who_judges_is_told_what_and_must_choose(place):
         expect(await call(client, "run_workflow", {"workflow_name": "fruit"}), status="failed")
 
     await place.every_way(case, elicitation_callback=elicit)
+
+
+async def a_step_of_a_task_has_one_name_whoever_drives_the_run(place):
+    place.workflow("each", EACH)
+
+    async def case(client):
+        for tool, arguments in (("flow", {"flow_name": "each"}), ("start_workflow", {"workflow": "each"})):
+            begun = await call(client, tool, arguments)
+            run = begun["workflow_id"]
+
+            def submitted(step, result):
+                return {"workflow_id": run, "step_id": step, "result": result}
+
+            for wrong in ("f.7/ask", "f.0/other", "f/ask"):
+                reason = await refused(client, "submit_step_result", submitted(wrong, "x"))
+                assert "`f.0/ask`" in reason, reason
+            first = await call(client, "submit_step_result", submitted("f.1/ask", "b"))
+            assert first["step"] and first["step"]["id"] == "f.0/ask", (tool, first)
+            # Said once more it is not used, and answered as before.
+            again = await call(client, "submit_step_result", submitted("f.1/ask", "z"))
+            assert again["step"] and again["step"]["id"] == "f.0/ask", (tool, again)
+            done = await call(client, "submit_step_result", submitted("f.0/ask", "a"))
+            expect(done, status="completed", output={"all": ["1: a", "2: b"]})
+
+    await place.every_way(case)

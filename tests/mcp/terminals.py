@@ -1,6 +1,7 @@
 """The terminal toolset: every tool once well and once badly."""
 
 import asyncio
+import json
 
 from harness import call, expect, refused
 from transports import gone, until
@@ -179,6 +180,46 @@ async def a_run_in_a_session_that_does_not_exist_is_not_started(place):
         await call(client, "exit_terminal", {"session_id": session})
 
     await place.every_way(case)
+
+
+async def a_run_whose_terminal_is_in_a_server_can_only_be_answered_there(place):
+    """Elsewhere the answer is refused, and the run waits as before."""
+    place.workflow("ask", """\
+initial_state: set
+states:
+  set:
+    action: {tool: run_command, params: {command: "NAME=Ada"}}
+    transitions: [{condition: success, next_state: ask}]
+  ask:
+    action: {type: prompt, kind: confirm, message: Go on?}
+    transitions: [{condition: success, next_state: tell}]
+  tell:
+    action: {tool: run_command, params: {command: "echo $NAME"}}
+""")
+    async with place.connect() as client:
+        session = (await call(client, "open_terminal", {"shell": "bash"}))["session_id"]
+        ran = await call(client, "run_workflow", {"workflow_name": "ask", "session_id": session})
+        expect(ran, status="waiting", session_id=session)
+        run = ran["workflow_id"]
+        await place.flow("answer", run, "true", code=5)
+        place.write("answers.json", '{"ask": true}')
+        await place.flow("resume", run, "--answers", "answers.json", code=5)
+        shown = json.loads(await place.flow("show", run, "--format", "json"))
+        expect(shown, status="waiting", error=None)
+        await call(client, "submit_step_result", {
+            "workflow_id": run, "step_id": shown["pending"][0]["step"], "result": {"confirmed": True},
+        })
+        await until_done(client, run)
+        stands = await call(client, "get_workflow_status", {"workflow_id": run})
+        expect(stands, status="completed", session_id=session)
+        expect(stands["final_variables"], tell_output="Ada\n", session_id=session)
+
+
+async def until_done(client, run):
+    while True:
+        stands = await call(client, "get_next_step", {"workflow_id": run})
+        if stands["status"] in ("completed", "failed", "cancelled"):
+            return
 
 
 async def the_session_that_is_meant_without_a_name_is_the_clients_own(place):

@@ -452,6 +452,12 @@ async def the_schema_is_that_of_the_command_line(place):
         # What only agents call is no tool of a workflow.
         assert not {"flow", "create_workflow", "start_workflow"} & set(schema["available_tools"])
         assert "**await_output**" in schema["documentation"] and schema["schema_version"]
+        short = await call(client, "get_workflow_schema", {"include_schema": False})
+        assert short == {**schema, "json_schema": None}
+        # Whoever has only the documentation can write any step.
+        keys = short["documentation"]
+        for key in ["`items*`", "`max_iterations*`", "`instructions*`", "`on_child_error`", "`transform`", "**type: wait**"]:
+            assert key in keys, key
         assert "no parameter `x`" in await refused(client, "get_workflow_schema", {"x": 1})
 
     await place.every_way(case)
@@ -704,9 +710,68 @@ async def details_of_progress_are_in_its_meta(place):
         assert "world" not in json.dumps(told), "a secret is told"
         expect(metas[1], state_id="greet")
         expect(metas[2], state_id="greet", next_state=None, status="success")
-        expect(metas[3], status="completed", final_state="greet")
+        expect(metas[3], status="completed", final_state="completed")
 
     await place.every_way(case, message_handler=heard)
+
+
+async def progress_goes_on_with_a_run_that_has_waited(place):
+    place.workflow("asks", """\
+steps:
+  - {id: q, type: prompt, kind: text, message: "Name?", output_to: a}
+  - {id: all, type: foreach, items: [1], task: one}
+  - {id: last, type: delegate, instructions: "Look.", output_to: b}
+tasks:
+  one: {inputs: {n: integer}, steps: [{id: ping, type: set_state, updates: {n: 1}}]}
+""")
+    place.workflow("retries", "steps:\n  - {id: try, type: shell_command, command: \"test -e go\"}\n")
+    after = [
+        "Completed state: q",
+        "Entering state: all",
+        "Entering state: all.0/ping",
+        "Completed state: all.0/ping",
+        "Completed state: all",
+        "Entering state: last",
+    ]
+
+    async def case(client):
+        told = []
+
+        async def progress(done, total, message):
+            told.append((done, total, message))
+
+        async def heard(tool, arguments):
+            told.clear()
+            answer = await call(client, tool, arguments, progress_callback=progress)
+            # What came before this answer has been told.
+            await call(client, "list_workflows")
+            numbers = [done for done, _, _ in told]
+            assert numbers == sorted(set(numbers)), numbers
+            return answer, [message for _, _, message in told]
+
+        for tool, arguments in [
+            ("flow", {"flow_name": "asks", "interactive": False}),
+            ("start_workflow", {"workflow": "asks"}),
+        ]:
+            begun, messages = await heard(tool, arguments)
+            assert messages == ["Starting workflow: asks", "Entering state: q"], messages
+            run = begun["workflow_id"]
+            _, messages = await heard("submit_result", {"workflow_id": run, "result": "Al"})
+            assert messages == after, messages
+            _, messages = await heard("get_next_step", {"workflow_id": run})
+            assert messages == [], messages
+            _, messages = await heard("submit_step_result", {"workflow_id": run, "step_id": "last", "result": "Seen."})
+            assert messages == ["Completed state: last", "Completed workflow: asks"], messages
+        go = place.project / "go"
+        go.unlink(missing_ok=True)
+        begun, _ = await heard("start_workflow", {"workflow": "retries"})
+        expect(begun, status="failed")
+        go.touch()
+        resumed, messages = await heard("resume_workflow", {"workflow_id": begun["workflow_id"]})
+        expect(resumed, status="completed")
+        assert messages == ["Entering state: try", "Completed state: try", "Completed workflow: retries"], messages
+
+    await place.every_way(case)
 
 
 async def log_messages_tell_who_gave_no_token(place):
@@ -983,9 +1048,9 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
     workflow = await names("--toolsets", "workflow")
     assert {"flow", "run_workflow", "save_to_memory", "get_workflow_status"} <= workflow
     assert workflow < everything
-    # What runs leave open can be closed by whoever can start them.
+    # Whoever can start runs can stop them, and close what they leave open.
     for toolset in ("workflow", "agent"):
-        assert {"list_terminal_sessions", "exit_terminal"} <= await names("--toolsets", toolset)
+        assert {"list_terminal_sessions", "exit_terminal", "complete_workflow"} <= await names("--toolsets", toolset)
     assert not {"open_terminal", "send_input"} & workflow
     async with place.connect(arguments=["--toolsets", "workflow"]) as client:
         opening = {"initial_state": "open", "states": {"open": {"action": {"tool": "open_terminal"}}}}
@@ -1003,6 +1068,17 @@ async def toolsets_and_read_only_narrow_what_is_offered(place):
             raise AssertionError("it is not offered")
         except Exception as error:
             assert "run_workflow" in str(error), error
+    for arguments, tool, why in (
+        (["--toolsets", "agent"], "create_workflow", "other --toolsets"),
+        (["--toolsets", "workflow"], "start_workflow", "other --toolsets"),
+        (["--read-only"], "start_workflow", "--read-only"),
+    ):
+        async with place.connect(arguments=arguments) as client:
+            try:
+                await client.call_tool(tool, {})
+                raise AssertionError("it is not offered")
+            except Exception as error:
+                assert f"`{tool}` is not offered: the server was started with {why}" in str(error), error
 
 
 async def as_many_states_are_executed_as_the_definition_or_the_call_allows(place):
@@ -1266,6 +1342,36 @@ async def a_judge_sees_the_screen_of_now_and_answers_by_name_and_the_values_come
         assert (await call(client, "complete_workflow", run))["return_values"] == {"RESULT": "good"}
         shown = json.loads(await place.flow("show", run["workflow_id"], "--format", "json"))
         expect(shown, return_values={"RESULT": "good"}, session_id=status["session_id"])
+
+
+async def a_judge_gets_the_text_that_a_state_has_read_and_the_screen_beside_it(place):
+    ways = [
+        {"condition": {"description": "it is done"}, "next_state": "yes"},
+        {"condition": {"description": "it is not"}, "next_state": "yes"},
+    ]
+    typed = {"command": "seq 100 199"}
+    async with place.connect() as client:
+        for mode, first in {"since_input": "100", "tail": "196", "history": "100"}.items():
+            params = {"content_mode": mode, **({"line_count": 5} if mode == "tail" else {})}
+            definition = {
+                "name": f"read_{mode}",
+                "initial_state": "o",
+                "states": {
+                    "o": {"action": {"tool": "open_terminal"}, "transitions": [{"condition": "success", "next_state": "t"}]},
+                    "t": {"action": {"tool": "run_command", "params": typed}, "transitions": [{"condition": "success", "next_state": "r"}]},
+                    "r": {"action": {"tool": "get_screen_content", "params": params}, "transitions": ways},
+                    "yes": {"action": {"tool": "exit_terminal"}},
+                },
+            }
+            waits = await call(client, "run_workflow", {"workflow_definition": definition})
+            result = waits["pending"]["result"]
+            lines = result["screen_content"].split("\n")
+            assert first in lines and "199" in lines, (mode, result)
+            assert ("100" in lines) == (mode != "tail"), (mode, result)
+            shown = result["screen"].split("\n")
+            assert "199" in shown and "100" not in shown, (mode, result)
+            turn = {"workflow_id": waits["workflow_id"], "step_id": waits["pending"]["step_id"], "result": 0}
+            expect(await call(client, "submit_step_result", turn), status="completed")
 
 
 async def runs_stand_under_their_own_names_and_nothing_is_called_by_how_it_came(place):

@@ -140,7 +140,8 @@ pub(crate) fn gather(
     })
 }
 
-/// Says everything that is wrong with the inputs, and how the workflow is used.
+/// Says everything that is wrong with the inputs, and how the workflow is used: by the command that
+/// named it, such as `run build.yaml`.
 pub(crate) fn complain(graph: &Graph, command: &str, faults: &[InputFault], output: &mut Output) {
     for fault in faults {
         output.error(&fault.to_string());
@@ -162,7 +163,7 @@ pub(crate) fn described(graph: &Graph, command: &str, paint: Paint) -> String {
 
 /// The usage line of a workflow.
 fn line(graph: &Graph, command: &str) -> String {
-    let mut line = format!("flow {command} {}", graph.name);
+    let mut line = format!("flow {command}");
     for field in fields(graph).iter().filter(|field| field.required) {
         line.push_str(&format!(" <{}>", field.name));
     }

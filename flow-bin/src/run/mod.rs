@@ -8,7 +8,9 @@ pub(crate) mod plan;
 pub(crate) mod prepared;
 mod result;
 mod screen;
+mod unstarted;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -22,19 +24,64 @@ use flow_runtime::library::Library;
 use crate::cli::{Driving, RunArguments, RunFormat};
 use crate::engine::Engine;
 use crate::exit::{Exit, Usage};
-use crate::output::Output;
+use crate::findings;
+use crate::output::{Color, Output};
 use crate::target;
 
 pub(crate) use inputs::{Given, complain, described, gather};
 pub(crate) use person::label;
-pub(crate) use result::{finish, pending_json};
+pub(crate) use result::{elsewhere, finish, pending_json};
 use screen::Told;
 pub(crate) use screen::{Screen, elapsed};
+use unstarted::Unstarted;
+pub(crate) use unstarted::told;
 
 pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
+    let done = run_asked(arguments, output);
+    let workflow = Some(arguments.workflow.as_str());
+    told(done, workflow, None, arguments.driving.format, output)
+}
+
+/// Tells a program that nobody understands its words; people are told what is wrong with them.
+pub(crate) fn refused_words(words: &[OsString], error: &clap::Error) {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let asked = words.windows(2).find(|pair| pair[0] == "--format");
+    let asked = asked.map(|pair| pair[1].as_ref());
+    let asked = asked.or_else(|| words.iter().find_map(|it| it.strip_prefix("--format=")));
+    let format = match asked {
+        Some("json") => RunFormat::Json,
+        Some("jsonl") => RunFormat::Jsonl,
+        _ => RunFormat::Text,
+    };
+    let drives = ["run", "resume", "answer"];
+    if !error.use_stderr() || !words.first().is_some_and(|it| drives.contains(&&**it)) {
+        return;
+    }
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let unstarted = Unstarted {
+        workflow: None,
+        run: None,
+        final_state: None,
+        faults: vec![first.trim_start_matches("error: ").to_owned()],
+    };
+    // Whoever does not listen hears nothing.
+    let _ = unstarted.tell(format, &mut Output::new(Color::Never));
+}
+
+fn run_asked(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
+    let format = arguments.driving.format;
     let library = target::library()?;
     let compiled = target::any(&library, &arguments.workflow)?;
+    let errors = findings::lines(&compiled, Severity::Error);
     let Some(graph) = checked(compiled, output) else {
+        let unstarted = Unstarted {
+            workflow: Some(&arguments.workflow),
+            run: None,
+            final_state: Some("definition_invalid"),
+            faults: errors,
+        };
+        unstarted.tell(format, output)?;
         return Ok(Exit::Invalid);
     };
     if !arguments.variables.is_empty() {
@@ -43,12 +90,20 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     let inputs = match gather(&graph, &Given::to_run(arguments))? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            complain(&graph, "run", &faults, output);
+            let command = format!("run {}", arguments.workflow);
+            complain(&graph, &command, &faults, output);
+            let unstarted = Unstarted {
+                workflow: Some(&graph.name),
+                run: None,
+                final_state: Some("validation_failed"),
+                faults: faults.iter().map(ToString::to_string).collect(),
+            };
+            unstarted.tell(format, output)?;
             return Ok(Exit::Usage);
         }
     };
     if arguments.dry_run {
-        return plan::show(&graph, &inputs.shown, arguments.driving.format, output);
+        return plan::show(&graph, &inputs.shown, format, output);
     }
     let beside = target::directory_of(&arguments.workflow);
     let (mut engine, screen, answered) = engine(library, None, &arguments.driving, output)?;
@@ -131,7 +186,6 @@ pub(crate) fn engine(
     let person = person::Person::new(
         prepared,
         driving.interactive || somebody,
-        driving.quiet,
         Arc::clone(&screen),
     );
     let level = detail::Level::asked(driving.verbose).unwrap_or_else(|word| {

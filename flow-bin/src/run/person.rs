@@ -21,22 +21,15 @@ pub(crate) struct Person {
     /// Steps whose prepared answer has been given.
     given: Plain<HashSet<String>>,
     keyboard: Option<Mutex<Keyboard>>,
-    quiet: bool,
     screen: Arc<Screen>,
 }
 
 impl Person {
-    pub(crate) fn new(
-        prepared: Option<Answers>,
-        interactive: bool,
-        quiet: bool,
-        screen: Arc<Screen>,
-    ) -> Self {
+    pub(crate) fn new(prepared: Option<Answers>, interactive: bool, screen: Arc<Screen>) -> Self {
         Person {
             prepared,
             given: Plain::default(),
             keyboard: interactive.then(Mutex::default),
-            quiet,
             screen,
         }
     }
@@ -45,22 +38,24 @@ impl Person {
     async fn prepared(&self, question: Question<'_>) -> Option<Answer> {
         let answers = self.prepared.as_ref()?;
         let given = || self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        // A question that is asked again has another number.
+        let unnumbered = question.names.iter().nth_back(1);
+        let step = unnumbered.map_or(question.step, String::as_str);
         match question.complaint {
-            Some(complaint) if given().contains(question.step) => {
+            Some(complaint) if given().contains(step) => {
                 let warning = self.screen.paint.yellow("warning");
-                let step = question.step;
                 let complaint = clean(complaint);
                 self.screen.say(&format!(
                     "{warning}: the prepared answer to `{step}` is not used: {complaint}"
                 ));
-                given().remove(question.step);
+                given().remove(step);
                 None
             }
             Some(_) => None,
             None => match answers.ask(question).await {
                 Answer::Later => None,
                 answer => {
-                    given().insert(question.step.to_owned());
+                    given().insert(step.to_owned());
                     Some(answer)
                 }
             },
@@ -101,7 +96,7 @@ impl Person {
         }
         let choices: Vec<String> = match question.kind {
             Asked::Prompt(PromptKind::Choice, options) => options.iter().map(label).collect(),
-            Asked::Prompt(..) => Vec::new(),
+            Asked::Prompt(..) | Asked::Delegate => Vec::new(),
             Asked::Judgement(choices) => {
                 let texts = choices.iter();
                 texts
@@ -122,7 +117,7 @@ impl Person {
         }
         text.push_str(match question.kind {
             Asked::Prompt(PromptKind::Confirm, _) => "[y/n] ",
-            Asked::Prompt(..) | Asked::Judgement(_) => "> ",
+            Asked::Prompt(..) | Asked::Judgement(_) | Asked::Delegate => "> ",
         });
         text
     }
@@ -159,24 +154,25 @@ impl People for Person {
     fn ask<'a>(&'a self, question: Question<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
             if let Asked::Prompt(PromptKind::Info, _) = question.kind {
-                if !self.quiet {
-                    self.screen.say(&shown(question.message));
-                }
+                self.screen.say(&shown(question.message));
                 return Answer::Given(Value::map([("acknowledged", Value::Bool(true))]));
             }
             if let Some(answer) = self.prepared(question).await {
                 return answer;
             }
-            match &self.keyboard {
-                Some(keyboard) => self.keyboard(keyboard, question).await,
-                None => Answer::Later,
+            match (&self.keyboard, question.kind) {
+                (Some(keyboard), Asked::Prompt(..) | Asked::Judgement(_)) => {
+                    self.keyboard(keyboard, question).await
+                }
+                // An agent's work is not typed at a prompt.
+                (_, Asked::Delegate) | (None, _) => Answer::Later,
             }
         })
     }
 }
 
 /// A message without anything that a terminal would obey, its lines kept.
-fn shown(message: &str) -> String {
+pub(super) fn shown(message: &str) -> String {
     let lines: Vec<String> = message.trim_end().lines().map(clean).collect();
     lines.join("\n")
 }
@@ -195,6 +191,7 @@ fn understood(kind: Asked<'_>, line: &str) -> Result<Value, String> {
     match kind {
         Asked::Prompt(PromptKind::Info, _) => Ok(Value::map([("acknowledged", Value::Bool(true))])),
         Asked::Prompt(PromptKind::Text, _) => Ok(Value::map([("input", Value::text(line))])),
+        Asked::Delegate => Ok(Value::text(line)),
         Asked::Prompt(PromptKind::Confirm, _) => {
             let confirmed = match line.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" | "true" => true,

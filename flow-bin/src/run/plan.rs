@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flow_model::graph::{
-    Body, CallTarget, Expression, Field, Graph, Kind, Node, PromptKind, Template, ToolRef,
+    Body, CallTarget, Expression, Field, Graph, Kind, Literal, Node, Operation, PromptKind,
+    Template, ToolRef,
 };
 use flow_model::picture;
 use flow_runtime::expression::{
@@ -67,18 +68,26 @@ pub(super) fn show(
     output.line("\nSteps")?;
     let rows: Vec<Vec<Column>> = steps
         .iter()
-        .map(|step| {
+        .flat_map(|step| {
             let id = match &step.part {
                 Some(part) => format!("{part}/{}", step.node.id),
                 None => step.node.id.to_string(),
             };
             let look = if step.does.known { plain } else { Paint::dim };
-            vec![
+            // A command of several lines is shown as such.
+            let mut lines = step.does.text.trim_end().lines();
+            let first = vec![
                 Column::new("", plain),
                 Column::new(&id, Paint::cyan),
                 Column::new(step.node.kind.word(), plain),
-                Column::new(&step.does.text, look),
-            ]
+                Column::new(lines.next().unwrap_or_default(), look),
+            ];
+            let others = lines.map(move |line| {
+                let mut row: Vec<Column> = ["", "", ""].map(|it| Column::new(it, plain)).into();
+                row.push(Column::new(line, look));
+                row
+            });
+            std::iter::once(first).chain(others)
         })
         .collect();
     output.print(table(&rows, output.paint, output.width()))?;
@@ -124,6 +133,42 @@ pub(crate) fn shown_inputs(graph: &Graph, inputs: &Value) -> serde_json::Value {
     shown
 }
 
+/// What the failure steps of a workflow, and of its tasks, are called.
+pub(crate) const ON_ERROR: &str = "on_error";
+
+/// The parts of a workflow that a run may come to, in the order in which a plan has them: its own
+/// steps, its tasks with their failure steps, its failure steps. An import may bring tasks along that
+/// nothing runs.
+pub(crate) fn parts(graph: &Graph) -> Vec<(Option<String>, &Body)> {
+    let mut wanted = vec![false; graph.tasks.len()];
+    let mut bodies = vec![&graph.body, &graph.on_error.body];
+    while let Some(body) = bodies.pop() {
+        for node in body.nodes.iter() {
+            let Kind::FanOut(fan) = &node.kind else {
+                continue;
+            };
+            let task = usize::from(fan.task);
+            if let (Some(is_wanted @ false), Some(task)) =
+                (wanted.get_mut(task), graph.tasks.get(task))
+            {
+                *is_wanted = true;
+                bodies.push(&task.body);
+                bodies.extend(task.on_error.as_ref().map(|on_error| &on_error.body));
+            }
+        }
+    }
+    let mut parts = vec![(None, &graph.body)];
+    let tasks = graph.tasks.iter().zip(wanted);
+    for (task, _) in tasks.filter(|(_, is_wanted)| *is_wanted) {
+        parts.push((Some(task.name.to_string()), &task.body));
+        if let Some(on_error) = &task.on_error {
+            parts.push((Some(format!("{}/{ON_ERROR}", task.name)), &on_error.body));
+        }
+    }
+    parts.push((Some(ON_ERROR.to_owned()), &graph.on_error.body));
+    parts
+}
+
 struct Plan<'a> {
     graph: &'a Graph,
     inputs: &'a Value,
@@ -145,9 +190,8 @@ struct Known {
 
 impl<'a> Plan<'a> {
     fn steps(&self) -> Vec<Planned<'a>> {
-        let graph = self.graph;
         let mut steps = Vec::new();
-        let mut add = |part: Option<String>, body: &'a Body| {
+        for (part, body) in parts(self.graph) {
             for node in body.nodes.iter() {
                 // A task's inputs are its items', which are not known.
                 let inputs = part.is_none().then_some(self.inputs);
@@ -158,12 +202,7 @@ impl<'a> Plan<'a> {
                     does,
                 });
             }
-        };
-        add(None, &graph.body);
-        for task in graph.tasks.iter() {
-            add(Some(task.name.to_string()), &task.body);
         }
-        add(Some("on_error".to_owned()), &graph.on_error.body);
         steps
     }
 
@@ -219,9 +258,16 @@ impl<'a> Plan<'a> {
                         line.say(if index > 0 { "." } else { "" });
                         line.text(segment);
                     }
-                    if let Some(value) = &write.value {
-                        line.say(" = ");
-                        line.value(value);
+                    line.say(match write.operation {
+                        Operation::Set => " = ",
+                        Operation::Append => " gets one more item: ",
+                        Operation::Increment => " += ",
+                        Operation::Merge => " is merged with ",
+                    });
+                    match &write.value {
+                        Some(value) => line.value(value),
+                        // Only an increment can do without.
+                        None => line.say("1"),
                     }
                 }
             }
@@ -230,9 +276,24 @@ impl<'a> Plan<'a> {
                     CallTarget::Name(name) => line.text(name),
                     CallTarget::Definition(_) => line.say("a definition given inline"),
                 }
-                for (name, value) in call.inputs.iter() {
-                    line.say(&format!(" {name}="));
-                    line.value(value);
+                match &call.inputs {
+                    Template::Map(inputs) => {
+                        for (name, value) in inputs.iter() {
+                            line.say(&format!(" {name}="));
+                            line.value(value);
+                        }
+                    }
+                    Template::Literal(Literal::Map(inputs)) => {
+                        for (name, value) in inputs.iter() {
+                            line.say(&format!(" {name}="));
+                            line.value(&Template::Literal(value.clone()));
+                        }
+                    }
+                    Template::Literal(Literal::Null) => {}
+                    whole => {
+                        line.say(" inputs=");
+                        line.value(whole);
+                    }
                 }
             }
             Kind::Shell(shell) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flow_model::graph::{CallTarget, Graph, Kind, Literal, Node, Template};
+use flow_model::graph::{CallTarget, Graph, Kind, Literal, Runner, Template};
 use flow_model::suggest::nearest;
 
 /// The steps of a workflow and of those it calls.
@@ -28,7 +28,7 @@ pub(crate) fn warnings(
     if steps.has_more {
         return Vec::new();
     }
-    let unknown = answered.iter().filter(|step| !steps.ids.contains(*step));
+    let unknown = answered.iter().filter(|step| !steps.has(step));
     let mut warnings: Vec<String> = unknown
         .map(|step| {
             let asking = steps.asking.iter().map(String::as_str);
@@ -49,6 +49,16 @@ pub(crate) fn warnings(
 }
 
 impl Steps {
+    /// Whether a step may have this name: its id, after the items and calls it belongs to, and
+    /// before a number where it comes up again.
+    fn has(&self, name: &str) -> bool {
+        let (unnumbered, _) = name.rsplit_once('~').unwrap_or((name, ""));
+        [name, unnumbered].into_iter().any(|name| {
+            let ends = name.match_indices('/').map(|(at, _)| &name[at + 1..]);
+            ends.chain([name]).any(|id| self.ids.contains(id))
+        })
+    }
+
     fn of(graph: &Graph, find: impl Fn(&str) -> Option<Graph>) -> Self {
         let mut steps = Steps {
             ids: BTreeSet::new(),
@@ -69,10 +79,13 @@ impl Steps {
     }
 
     fn add(&mut self, graph: &Graph, called: &mut Vec<String>) {
-        for node in nodes(graph) {
+        for node in graph.nodes() {
             let id = node.id.to_string();
             match &node.kind {
-                Kind::Prompt(_) => {
+                Kind::Prompt(_) | Kind::Delegate { .. } => {
+                    self.asking.insert(id.clone());
+                }
+                Kind::FanOut(fan) if matches!(fan.runner, Runner::Agent(_)) => {
                     self.asking.insert(id.clone());
                 }
                 Kind::Call(call) => match &call.target {
@@ -88,14 +101,4 @@ impl Steps {
             self.ids.insert(id);
         }
     }
-}
-
-fn nodes(graph: &Graph) -> impl Iterator<Item = &Node> {
-    let tasks = graph.tasks.iter().map(|task| &task.body);
-    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
-    let bodies = [&graph.body, &graph.on_error.body].into_iter();
-    let bodies = bodies
-        .chain(tasks)
-        .chain(cleanups.map(|cleanup| &cleanup.body));
-    bodies.flat_map(|body| body.nodes.iter())
 }

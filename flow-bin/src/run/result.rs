@@ -1,10 +1,10 @@
 //! How a run stands when it is let go of, told to a person or a program.
 
 use anyhow::Result;
-use flow_model::graph::PromptKind;
-use flow_runtime::host::{JUDGE_INSTRUCTIONS, Pending, Report, ReportStatus};
+use flow_model::graph::{OnResume, PromptKind};
+use flow_runtime::host::{JUDGE_INSTRUCTIONS, OpenTasks, Pending, Report, ReportStatus};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Deed, FailureKind};
+use flow_runtime::run::{Deed, FailureKind, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
@@ -13,6 +13,9 @@ use crate::cli::{Driving, RunFormat};
 use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::output::{Output, clean};
+
+/// Tasks of one step that are named.
+const SHOWN_TASKS: usize = 5;
 
 /// Tells the result of a run, and what the exit code is.
 pub(crate) fn finish(
@@ -24,10 +27,17 @@ pub(crate) fn finish(
     let mut pending = engine.host.pending(report)?;
     if report.status == ReportStatus::Interrupted {
         // What was being done here is nobody's to answer.
-        pending.retain(|awaited| awaited.action.what.is_asked());
+        pending.retain(|awaited| awaited.asked);
     }
     let secrets = match report.status {
         ReportStatus::Waiting => engine.missing_secrets(report)?,
+        ReportStatus::Completed
+        | ReportStatus::Failed
+        | ReportStatus::Cancelled
+        | ReportStatus::Interrupted => Vec::new(),
+    };
+    let tasks = match report.status {
+        ReportStatus::Waiting => engine.host.open_tasks(report.run, SHOWN_TASKS)?,
         ReportStatus::Completed
         | ReportStatus::Failed
         | ReportStatus::Cancelled
@@ -43,13 +53,51 @@ pub(crate) fn finish(
             }
         }
         RunFormat::Json => {
-            output.line(format_args!("{:#}", as_json(report, &pending, &secrets)))?
+            let object = as_json(report, &pending, &secrets, &tasks);
+            output.line(format_args!("{object:#}"))?
         }
-        RunFormat::Jsonl => output.line(as_json(report, &pending, &secrets))?,
+        RunFormat::Jsonl => output.line(as_json(report, &pending, &secrets, &tasks))?,
     }
     output.flush()?;
-    tell(report, &pending, &secrets, output);
+    let again = match engine.graph(report.run) {
+        Ok(graph) => graph.on_resume,
+        Err(_) => OnResume::DEFAULT,
+    };
+    tell(report, &pending, &secrets, again, output);
+    for OpenTasks { step, count, names } in &tasks {
+        let more = if *count > names.len() { ", …" } else { "" };
+        let names = names.join(", ");
+        let noun = if *count == 1 { "task is" } else { "tasks are" };
+        output.tell(format_args!(
+            "  {step}: {count} {noun} for sub-agents: {names}{more}"
+        ));
+        let run = report.run;
+        output.help(&format!(
+            "an agent goes on with it through `flow serve`: `resume_workflow` with workflow_id {run}"
+        ));
+    }
     Ok(exit(report))
+}
+
+/// Tells a program how a run stands that another process goes on with.
+pub(crate) fn elsewhere(
+    engine: &Engine,
+    report: &Report,
+    driving: &Driving,
+    output: &mut Output,
+) -> Result<Exit> {
+    let mut pending = engine.host.pending(report)?;
+    // What that process does is nobody's to answer.
+    pending.retain(|awaited| awaited.action.what.is_asked());
+    let mut object = as_json(report, &pending, &[], &[]);
+    if report.status == ReportStatus::Waiting {
+        object["status"] = json!("running");
+    }
+    match driving.format {
+        RunFormat::Text | RunFormat::Json => output.line(format_args!("{object:#}"))?,
+        RunFormat::Jsonl => output.line(object)?,
+    }
+    Ok(Exit::Waiting)
 }
 
 fn exit(report: &Report) -> Exit {
@@ -66,7 +114,7 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// The object that `run`, `resume` and `answer` print.
-fn as_json(report: &Report, pending: &[Pending], secrets: &[String]) -> Value {
+fn as_json(report: &Report, pending: &[Pending], secrets: &[String], tasks: &[OpenTasks]) -> Value {
     let mut object = json!({
         "run_id": report.run.to_string(),
         "workflow": report.workflow,
@@ -87,6 +135,17 @@ fn as_json(report: &Report, pending: &[Pending], secrets: &[String]) -> Value {
     if !secrets.is_empty() {
         object["missing_secrets"] = json!(secrets);
     }
+    if !tasks.is_empty() {
+        let tasks = tasks.iter();
+        let tasks = tasks.map(|tasks| {
+            json!({
+                "step_id": tasks.step,
+                "open_task_count": tasks.count,
+                "open_tasks": tasks.names,
+            })
+        });
+        object["open_tasks"] = tasks.collect();
+    }
     if let Some(values) = &report.return_values {
         object["return_values"] = values.to_json();
     }
@@ -100,12 +159,17 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
     let mut pending = json!({
         "workflow_id": asked.to_string(),
         "step_id": awaited.step,
+        "id": awaited.step,
         "run_id": awaited.run.to_string(),
         "step": action.node,
         "type": kind(&action.what),
+        "answer_with": action.what.answer_form(),
     });
     if let Some(told) = &awaited.agent_instructions {
         pending["agent_instructions"] = json!(told);
+    }
+    if let Some(at) = awaited.answer_by {
+        pending["answer_by"] = json!(time::iso(at));
     }
     if let Some(rules) = &awaited.validation {
         pending["validation"] = rules.clone();
@@ -165,7 +229,18 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
             pending["tool"] = json!(tool);
             pending["parameters"] = parameters.to_json();
         }
-        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => {}
+        Deed::Shell {
+            command,
+            env,
+            working_directory,
+            ..
+        } => {
+            pending["command"] = json!(command);
+            let env = env.iter().map(|(name, value)| (name.clone(), json!(value)));
+            pending["environment"] = Value::Object(env.collect());
+            pending["working_directory"] = json!(working_directory);
+        }
+        Deed::Call { .. } | Deed::Environment { .. } => {}
     }
     pending
 }
@@ -194,7 +269,13 @@ fn print(result: &Given, output: &mut Output) -> Result<()> {
 }
 
 /// What a person should know beyond the output, and what to do next.
-fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut Output) {
+fn tell(
+    report: &Report,
+    pending: &[Pending],
+    secrets: &[String],
+    again: OnResume,
+    output: &mut Output,
+) {
     let run = report.run;
     match report.status {
         ReportStatus::Completed => {}
@@ -222,6 +303,12 @@ fn tell(report: &Report, pending: &[Pending], secrets: &[String], output: &mut O
                 }
                 // Its outputs, or its initial state: the same would happen again.
                 _ if step.is_none() => {}
+                _ if !again.skip_completed_steps => {
+                    output.help(&format!("`flow resume {run}` begins with its first step again"));
+                }
+                _ if !again.retry_failed_steps => {
+                    output.help(&format!("`flow resume {run}` goes on after the failed step"));
+                }
                 _ => output.help(&format!("`flow resume {run}` tries the failed step again")),
             }
             if kind == Some(FailureKind::Limit) && message.contains("--max-steps") {
@@ -300,12 +387,24 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
             }
             (asked, "JSON".to_owned())
         }
-        Deed::DelegateItem { task, .. } => (format!("the task `{task}`"), "RESULT".to_owned()),
+        Deed::DelegateItem {
+            task,
+            inputs,
+            agent,
+            ..
+        } => {
+            let agent = agent.trim_start_matches('@');
+            let asked = format!("@{agent} does the task `{task}` for {inputs}");
+            (clean(&asked), "RESULT".to_owned())
+        }
         Deed::Shell { .. } | Deed::Tool { .. } | Deed::Call { .. } | Deed::Environment { .. } => {
             return;
         }
     };
     output.tell(format_args!("  {step}: {asked}"));
+    if let Some(at) = awaited.answer_by {
+        output.tell(format_args!("  it waits until {}", time::iso(at)));
+    }
     let which = if one_of_many {
         format!(" --step {step}")
     } else {

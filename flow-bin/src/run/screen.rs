@@ -1,16 +1,18 @@
 //! Progress of a run: live lines on a terminal, plain ones elsewhere, or objects for a program.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::{Form, Graph, Kind, Node};
-use flow_runtime::host::Watch;
+use flow_runtime::host::{Host, Watch};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Effect, Ending, Place, time};
+use flow_runtime::run::{Deed, Effect, Ending, Place, time};
 use serde_json::{Value, json};
 
+use super::person::shown;
 use crate::output::{Paint, clean, cut};
 
 /// Lines that are drawn anew at most.
@@ -41,11 +43,25 @@ pub(crate) struct Screen {
 #[derive(Default)]
 struct Shown {
     under_way: Vec<UnderWay>,
+    /// What the steps failed with that were left last, by the frames they belong to.
+    failed: HashMap<(RunId, u32), String>,
+    /// The steps that called runs belong to, as in `all.1/sub`.
+    callers: HashMap<RunId, String>,
     /// Live lines on the terminal now.
     drawn: usize,
     frame: usize,
     /// Somebody is being asked; nothing moves meanwhile.
     asking: bool,
+}
+
+impl Shown {
+    /// What people know a step of a run by, with the calls that led to the run.
+    fn named(&self, run: RunId, step: &str) -> String {
+        match self.callers.get(&run) {
+            Some(caller) => format!("{caller}/{step}"),
+            None => step.to_owned(),
+        }
+    }
 }
 
 struct UnderWay {
@@ -161,11 +177,12 @@ impl Screen {
         if !node.is_some_and(|node| shows(graph, node)) {
             return;
         }
-        let title = match node.and_then(|node| node.description.as_deref()) {
-            Some(description) => format!("{}  {}", place.name(), clean(description)),
-            None => place.name(),
-        };
         let mut shown = self.shown();
+        let name = shown.named(run, &place.name());
+        let title = match node.and_then(|node| node.description.as_deref()) {
+            Some(description) => format!("{name}  {}", clean(description)),
+            None => name,
+        };
         shown.under_way.push(UnderWay {
             run,
             place: place.clone(),
@@ -197,11 +214,18 @@ impl Screen {
         };
         let begun = shown.under_way.iter().position(of_this);
         let begun = begun.map(|index| shown.under_way.remove(index));
-        let is_bad = outcome.error().is_some();
-        if begun.is_none() && !is_bad {
+        let error = outcome.error();
+        let last = match error {
+            Some(error) => shown.failed.insert((run, place.frame), error.to_owned()),
+            None => shown.failed.remove(&(run, place.frame)),
+        };
+        // What fails in a container is told of the step, right before.
+        let is_container = node(graph, &place.node).is_some_and(|node| node.kind.is_kept_by_run());
+        let is_told = is_container && last.as_deref() == error;
+        if begun.is_none() && (error.is_none() || is_told) {
             return;
         }
-        let name = place.name();
+        let name = shown.named(run, &place.name());
         let title = begun.as_ref().map_or(&name, |step| &step.title);
         let took = begun.as_ref().map_or(String::new(), |step| {
             format!(" {}", self.paint.dim(&elapsed(step.since.elapsed())))
@@ -226,6 +250,26 @@ impl Screen {
 
 impl Watch for Screen {
     fn effect(&self, run: RunId, graph: &Graph, effect: &Effect) {
+        if let Effect::Told { place, message } = effect {
+            self.say(&shown(message));
+            if self.told == Told::Objects {
+                self.object(json!({
+                    "event": "message",
+                    "run_id": run.to_string(),
+                    "workflow": graph.name,
+                    "step": place.name(),
+                    "frame": place.frame,
+                    "message": message,
+                }));
+            }
+        }
+        if let Effect::Act(action) = effect
+            && matches!(action.what, Deed::Call { .. })
+        {
+            let mut shown = self.shown();
+            let caller = shown.named(run, &action.name());
+            shown.callers.insert(Host::called_by(run, action), caller);
+        }
         if self.told == Told::Nothing {
             return;
         }
@@ -236,16 +280,23 @@ impl Watch for Screen {
                 outcome,
                 next,
             } => self.left(run, graph, place, outcome, next.node()),
-            Effect::Act(action) if self.told == Told::Objects => self.object(json!({
-                "event": "action",
-                "run_id": run.to_string(),
-                "workflow": graph.name,
-                "step": action.name(),
-                "frame": action.frame,
-                "attempt": action.attempt,
-                "key": action.key,
-            })),
+            Effect::Act(action) if self.told == Told::Objects => {
+                let mut object = json!({
+                    "event": "action",
+                    "run_id": run.to_string(),
+                    "workflow": graph.name,
+                    "step": action.name(),
+                    "frame": action.frame,
+                    "attempt": action.attempt,
+                    "key": action.key,
+                });
+                if let Deed::Prompt { message, .. } = &action.what {
+                    object["message"] = json!(message);
+                }
+                self.object(object);
+            }
             Effect::Act(_)
+            | Effect::Told { .. }
             | Effect::Sleep { .. }
             | Effect::Stop(_)
             | Effect::Yield
@@ -267,13 +318,7 @@ impl Watch for Screen {
 
 /// A node by its id, wherever it stands.
 fn node<'g>(graph: &'g Graph, id: &str) -> Option<&'g Node> {
-    let tasks = graph.tasks.iter();
-    let bodies = [&graph.body, &graph.on_error.body]
-        .into_iter()
-        .chain(tasks.map(|task| &task.body));
-    bodies
-        .flat_map(|body| body.nodes.iter())
-        .find(|node| node.id == id)
+    graph.nodes().find(|node| node.id == id)
 }
 
 /// Whether a node is worth a line: every state, and steps that take time.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flow_model::graph::{Graph, Operation};
 use flow_model::tools::{
-    CheckpointWorkflowRequest, CheckpointWorkflowResponse, CompleteStatus, CompleteWorkflowRequest,
-    CompleteWorkflowResponse, Entries, GetNextStepRequest, GetWorkflowStateRequest,
+    AgentStep, CheckpointWorkflowRequest, CheckpointWorkflowResponse, CompleteStatus,
+    CompleteWorkflowRequest, CompleteWorkflowResponse, GetNextStepRequest, GetWorkflowStateRequest,
     GetWorkflowStateResponse, GetWorkflowStatusRequest, GetWorkflowStatusResponse, LoopStatus,
     NextStepResponse, OpenTask, ResumeWorkflowRequest, ResumeWorkflowResponse,
     StartWorkflowRequest, StartWorkflowResponse, StateOperation, StateUpdate, StepStatus,
@@ -20,18 +20,24 @@ use flow_runtime::host::agent::{
     AgentError, Conclusion, Outcome, Patience, Submission, Task, TaskPage, Turn, TurnStatus,
 };
 use flow_runtime::host::{self, StartOptions};
-use flow_runtime::journal::RunId;
-use flow_runtime::run::{Checkpoint, Update, time};
+use flow_runtime::journal::{RunId, Status};
+use flow_runtime::run::{Allowance, Checkpoint, Update, time};
 use flow_runtime::value::Value as Given;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Server;
+use super::audience::Listening;
 use super::definition::Definition;
-use super::standing::{self, object};
+use super::excerpt::{self, Room};
+use super::progress::News;
+use super::standing::{self, Extent, object};
 use super::tool::{Call, Offer, Refused};
+use crate::run::plan;
 
 /// How long the server is waited for when nobody says.
 const WAIT: f64 = 50.0;
+/// How a step of tasks is answered.
+const TASKS_END: &str = "nothing: the step is over when its tasks are";
 
 pub(super) fn offers() -> Vec<Offer> {
     vec![
@@ -40,11 +46,11 @@ pub(super) fn offers() -> Vec<Offer> {
         Offer::new(submit_step_result).also_in(&[Toolset::Workflow]),
         Offer::new(submit_result),
         Offer::new(get_workflow_status).also_in(&[Toolset::Workflow]),
-        Offer::new(get_workflow_state),
+        Offer::new(get_workflow_state).also_in(&[Toolset::Workflow]),
         Offer::new(update_workflow_state),
         Offer::new(checkpoint_workflow),
         Offer::new(resume_workflow).also_in(&[Toolset::Workflow]),
-        Offer::new(complete_workflow),
+        Offer::new(complete_workflow).also_in(&[Toolset::Workflow]),
     ]
 }
 
@@ -93,6 +99,7 @@ async fn start_workflow(
     let inputs = Given::from(&Value::Object(request.inputs));
     let options = StartOptions {
         circle: Some(call.circle.to_string()),
+        session: request.session_id,
         ..StartOptions::default()
     };
     let agents = &server.agents;
@@ -105,26 +112,33 @@ async fn start_workflow(
         });
     let run = started?;
     let wait = patience(request.wait_seconds);
-    let turn = agents.next(run, None, TaskPage::default(), wait).await?;
+    let heard = server.audience.overhear(&server.host, run, &call);
+    if let Some(heard) = &heard {
+        let parameters = plan::shown_inputs(&graph, &inputs);
+        heard.tell(News::Started { parameters });
+    }
+    let turn = agents.next(run, None, TaskPage::default(), wait).await;
+    let turn = told(heard, turn).await?;
     let state = agents.state(run).await?;
     let next = answer(&server, turn)?;
     Ok(StartWorkflowResponse {
         workflow_id: next.workflow_id,
         workflow_name: graph.name.to_string(),
         status: next.status,
-        state: state.to_json(),
+        state: Room::new().value(state.to_json(), ""),
         step: next.step,
         wake_at: next.wake_at,
         output: next.output,
         return_values: next.return_values,
         error: next.error,
+        note: next.note,
     })
 }
 
 async fn get_next_step(
     server: Arc<Server>,
     request: GetNextStepRequest,
-    _call: Call,
+    call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let context = request.sub_agent_context.as_ref();
@@ -150,35 +164,74 @@ async fn get_next_step(
         Some(seconds) => patience(seconds).for_others(),
         None => patience(WAIT),
     };
-    let turn = server.agents.next(run, task, page, patience).await?;
-    answer(&server, turn)
+    let heard = server.audience.overhear(&server.host, run, &call);
+    let turn = server.agents.next(run, task, page, patience).await;
+    answer(&server, told(heard, turn).await?)
+}
+
+/// What came of a call, once its client has heard all that happened before.
+async fn told<T>(heard: Option<Listening>, came: T) -> T {
+    if let Some(heard) = heard {
+        heard.stop().await;
+    }
+    came
 }
 
 async fn submit_step_result(
     server: Arc<Server>,
     request: SubmitStepResultRequest,
-    _call: Call,
+    call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let submission = submission(&request.result, request.status, request.error);
     let wait = patience(request.wait_seconds);
-    let step = Some(request.step_id.as_str());
+    submit(
+        &server,
+        run,
+        Some(&request.step_id),
+        submission,
+        wait,
+        &call,
+    )
+    .await
+}
+
+/// Submits what came of a step. A run that was interrupted goes on from then on; what was not its
+/// to be answered is said to be so.
+async fn submit(
+    server: &Server,
+    run: RunId,
+    step: Option<&str>,
+    submission: Submission,
+    wait: Patience,
+    call: &Call,
+) -> Result<NextStepResponse, Refused> {
+    let record = server.host.journal().run(run)?;
+    let interrupted = record.status == Status::Running && !standing::is_alive(server, run);
     let page = TaskPage::default();
+    let heard = server.audience.overhear(&server.host, run, call);
     let turn = server.agents.submit(run, step, submission, page, wait);
-    answer(&server, turn.await?)
+    let turn = turn.await;
+    match told(heard, turn).await {
+        Ok(turn) => answer(server, turn),
+        Err(AgentError::NotPending { pending, .. }) if interrupted && pending.is_empty() => {
+            Err(Refused(format!(
+                "no step of {run} waits for a result: it was interrupted, and goes on from now; `get_next_step` says how it stands"
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn submit_result(
     server: Arc<Server>,
     request: SubmitResultRequest,
-    _call: Call,
+    call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let submission = submission(&request.result, request.status, request.error);
     let wait = patience(request.wait_seconds);
-    let page = TaskPage::default();
-    let turn = server.agents.submit(run, None, submission, page, wait);
-    answer(&server, turn.await?)
+    submit(&server, run, None, submission, wait, &call).await
 }
 
 fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Submission {
@@ -204,7 +257,11 @@ async fn get_workflow_status(
     server.settled(run, wait, &call).await;
     // Whoever works on the run here has told the journal how it stands before it answers.
     let is_agent_driven = server.agents.is_agent_driven(run).await?;
-    let mut status = standing::status(&server, run, request.log_cursor.as_deref())?;
+    let extent = Extent::Answer {
+        log: request.include_log,
+        cursor: request.log_cursor.as_deref(),
+    };
+    let mut status = standing::status(&server, run, extent)?;
     if is_agent_driven {
         let page = TaskPage {
             from: 0,
@@ -213,22 +270,41 @@ async fn get_workflow_status(
         let patience = Patience {
             longest: wait,
             for_others: true,
-            drives: false,
+            ..Patience::NONE
         };
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(&server, turn)?;
         status.status = standing::told(next.status, status.alive);
+        status.interrupted = standing::is_interrupted(next.status, status.alive);
+        let report = server.host.report(run)?;
+        status.note = standing::way_on(&report, next.status, status.alive);
         status.wake_at = next.wake_at;
-        status.pending = next.step.and_then(|step| {
-            let id = step.id.clone();
-            let mut step = serde_json::to_value(step).ok()?.as_object().cloned()?;
-            // As of runs that nobody drives step by step.
-            step.insert("workflow_id".into(), run.to_string().into());
-            step.insert("step_id".into(), id.into());
-            Some(step)
+        let step = next.step;
+        let mut all = standing::pending(&server, &report)?.into_iter();
+        status.pending = step.map(|step| {
+            let known = all.find(|it| it["step_id"] == step.id.as_str());
+            known.unwrap_or_else(|| tasks(run, step))
         });
     }
     Ok(status)
+}
+
+/// Tasks for sub-agents, as what waits is told.
+fn tasks(run: RunId, step: AgentStep) -> Map<String, Value> {
+    let mut pending = step.definition;
+    for (name, value) in [
+        ("workflow_id", run.to_string().into()),
+        ("step_id", step.id.as_str().into()),
+        ("id", step.id.as_str().into()),
+        ("run_id", run.to_string().into()),
+        ("step", step.id.as_str().into()),
+        ("type", "parallel_tasks".into()),
+        ("instructions", step.instructions.into()),
+        ("answer_with", TASKS_END.into()),
+    ] {
+        pending.insert(name.to_owned(), value);
+    }
+    pending
 }
 
 async fn get_workflow_state(
@@ -237,34 +313,33 @@ async fn get_workflow_state(
     _call: Call,
 ) -> Result<GetWorkflowStateResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let state = server.agents.state(run).await?;
+    let mut computed_errors = server.agents.computed_errors(run).await?;
+    if let Some(paths) = &request.paths {
+        computed_errors.retain(|name, _| {
+            let names = |path: &String| path.split(['.', '[']).any(|part| part == name);
+            paths.iter().any(names)
+        });
+    }
     let state = match request.paths {
-        None => object(&state),
+        None => Room::new().map(object(&server.agents.state(run).await?), ""),
         Some(paths) => {
-            let read = paths.into_iter().map(|path| {
-                let value = at(&state, &path).map_or(Value::Null, Given::to_json);
-                (path, value)
-            });
-            read.collect()
+            let values = server.agents.values(run, paths.clone()).await?;
+            let report = server.agents.report(run).await?;
+            let mut read = Map::new();
+            for (path, value) in paths.into_iter().zip(values) {
+                let value = match value {
+                    Some(value) => value.to_json(),
+                    None => standing::beside_state(&server, &report, &path)?.unwrap_or_default(),
+                };
+                read.insert(path, value);
+            }
+            read
         }
     };
     Ok(GetWorkflowStateResponse {
         workflow_id: run.to_string(),
         state,
-    })
-}
-
-/// The value at a path of the flattened state; the name of a tier before it may be left out.
-fn at<'v>(state: &'v Given, path: &str) -> Option<&'v Given> {
-    let mut parts = path.split('.').peekable();
-    if let Some(&("raw" | "computed" | "state" | "this")) = parts.peek()
-        && state.get(parts.peek()?).is_none()
-    {
-        parts.next();
-    }
-    parts.try_fold(state, |here, part| match here {
-        Given::List(list) => list.0.get(part.parse::<usize>().ok()?),
-        here => here.get(part),
+        computed_errors,
     })
 }
 
@@ -355,13 +430,27 @@ fn checkpoint(run: RunId, checkpoint: Checkpoint) -> WorkflowCheckpoint {
 async fn resume_workflow(
     server: Arc<Server>,
     request: ResumeWorkflowRequest,
-    _call: Call,
+    call: Call,
 ) -> Result<ResumeWorkflowResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let agents = &server.agents;
-    agents.resume(run).await?;
+    let allowance = Allowance {
+        max_steps: request.max_states,
+        timeout: request.execution_timeout,
+    };
+    let status = server.host.journal().run(run)?.status;
+    if allowance != Allowance::default() && status != Status::Failed {
+        return Err(Refused(format!(
+            "`max_states` and `execution_timeout` let a failed run try again with more, and {run} has not failed: leave them out"
+        )));
+    }
+    let heard = server.audience.overhear(&server.host, run, &call);
     let wait = patience(request.wait_seconds);
-    let turn = agents.next(run, None, TaskPage::default(), wait).await?;
+    let turn = match agents.resume_with(run, allowance).await {
+        Ok(()) => agents.next(run, None, TaskPage::default(), wait).await,
+        Err(error) => Err(error),
+    };
+    let turn = told(heard, turn).await?;
     let report = agents.report(run).await?;
     let last = agents.last_checkpoint(run).await?;
     let next = answer(&server, turn)?;
@@ -369,7 +458,7 @@ async fn resume_workflow(
         workflow_id: next.workflow_id,
         workflow_name: report.workflow,
         status: next.status,
-        state: report.state.to_json(),
+        state: Room::new().value(report.state.to_json(), ""),
         last_checkpoint: last.map(|last| checkpoint(run, last)),
         step: next.step,
         open_tasks: next.open_tasks,
@@ -379,6 +468,7 @@ async fn resume_workflow(
         output: next.output,
         return_values: next.return_values,
         error: next.error,
+        note: next.note,
     })
 }
 
@@ -400,14 +490,16 @@ async fn complete_workflow(
     let turn = agents.next(run, None, TaskPage::default(), Patience::NONE);
     let next = answer(&server, turn.await?)?;
     let state = agents.state(run).await?;
+    // Who cancels a run is not told that as an error.
+    let cancelled = how == Conclusion::Cancelled && next.status == LoopStatus::Cancelled;
     Ok(CompleteWorkflowResponse {
-        success: next.status == LoopStatus::Completed,
+        success: cancelled || next.status == LoopStatus::Completed,
         workflow_id: next.workflow_id,
         status: next.status,
-        final_state: state.to_json(),
+        final_state: Room::new().value(state.to_json(), ""),
         output: next.output,
         return_values: next.return_values,
-        error: next.error,
+        error: next.error.filter(|_| !cancelled),
     })
 }
 
@@ -420,32 +512,44 @@ fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
         | TurnStatus::WaitingForTasks
         | TurnStatus::Sleeping => false,
     };
-    let return_values = match is_over && turn.task.is_none() {
-        true => standing::return_values(&server.host.report(turn.run)?),
-        false => Entries::default(),
+    let report = match is_over && turn.task.is_none() {
+        true => Some(server.host.report(turn.run)?),
+        false => None,
     };
+    let return_values = report.as_ref().map(standing::return_values);
+    let status = match turn.status {
+        TurnStatus::Running => LoopStatus::Running,
+        TurnStatus::Waiting => LoopStatus::Waiting,
+        TurnStatus::WaitingForTasks => LoopStatus::WaitingForTasks,
+        TurnStatus::Sleeping => LoopStatus::Sleeping,
+        TurnStatus::Completed => LoopStatus::Completed,
+        TurnStatus::Failed => LoopStatus::Failed,
+        TurnStatus::Cancelled => LoopStatus::Cancelled,
+    };
+    let way_on = report.and_then(|report| standing::way_on(&report, status, false));
     Ok(NextStepResponse {
         workflow_id: turn.run.to_string(),
         task_id: turn.task,
-        status: match turn.status {
-            TurnStatus::Running => LoopStatus::Running,
-            TurnStatus::Waiting => LoopStatus::Waiting,
-            TurnStatus::WaitingForTasks => LoopStatus::WaitingForTasks,
-            TurnStatus::Sleeping => LoopStatus::Sleeping,
-            TurnStatus::Completed => LoopStatus::Completed,
-            TurnStatus::Failed => LoopStatus::Failed,
-            TurnStatus::Cancelled => LoopStatus::Cancelled,
-        },
-        step: turn.step,
+        status,
+        step: turn.step.map(plain),
         open_tasks: turn.open_tasks.into_iter().map(open_task).collect(),
         open_task_count: turn.open_count as u64,
-        open_step: turn.open_step,
+        open_step: turn.open_step.map(plain),
         wake_at: turn.wakes.map(time::iso),
-        output: turn.output.to_json(),
-        return_values,
+        output: Room::new().value(turn.output.to_json(), "output"),
+        return_values: return_values.unwrap_or_default(),
         error: turn.error.map(|error| error.message),
-        note: turn.note,
+        note: turn.note.or(way_on),
     })
+}
+
+/// A step with all that is to be done, which says again only in short what it was made from.
+fn plain(step: AgentStep) -> AgentStep {
+    let whole = "`definition` has it where it is used";
+    AgentStep {
+        variable_replacements: excerpt::brief(step.variable_replacements, whole),
+        ..step
+    }
 }
 
 fn open_task(task: Task) -> OpenTask {
@@ -454,5 +558,6 @@ fn open_task(task: Task) -> OpenTask {
         workflow_id: task.run.to_string(),
         context: task.context.to_json(),
         begun: task.begun,
+        sub_agent_prompt: task.prompt,
     }
 }

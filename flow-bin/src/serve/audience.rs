@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flow_model::graph::Graph;
-use flow_runtime::host::{Answer, Boxed, People, Question, Valid, Watch};
+use flow_runtime::host::{Answer, Boxed, Host, People, Question, Valid, Watch};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Effect;
 use rmcp::{Peer, RoleServer};
@@ -81,6 +81,22 @@ impl Audience {
         }
     }
 
+    /// Lets a call that goes on with a run hear what happens to it until it is answered; `None` when
+    /// its client does not want to be told.
+    pub(crate) fn overhear(
+        self: &Arc<Self>,
+        host: &Host,
+        run: RunId,
+        call: &Call,
+    ) -> Option<Listening> {
+        if !Teller::is_wanted(call) {
+            return None;
+        }
+        let program = host.program_of(run).ok()?;
+        let teller = Teller::new(call, program.graph(), run);
+        Some(self.listen(run, call, teller, false))
+    }
+
     /// Whom a run can ask: a call that listens to it, or to the run that called it.
     fn askable(&self, run: RunId) -> Option<Peer<RoleServer>> {
         let mut run = run;
@@ -98,6 +114,13 @@ impl Audience {
 }
 
 impl Listening {
+    /// Tells the client something that it should know first.
+    pub(super) fn tell(&self, news: News) {
+        if let Some(teller) = &self.teller {
+            teller.outbox().put(news);
+        }
+    }
+
     /// Stops listening; everything that happened before has been told then.
     pub(crate) async fn stop(mut self) {
         self.leave();

@@ -94,8 +94,8 @@ fn listing(found: Found, verbose: bool) -> BriefListing {
     match Brief::read(found) {
         Ok(brief) => {
             let arguments = brief.arguments().unwrap_or_default().iter();
-            let arguments = arguments.map(|field| WorkflowParameter::of(field, true));
-            listing.parameters = verbose.then(|| arguments.collect());
+            let arguments = arguments.map(|field| WorkflowParameter::of(field, verbose));
+            listing.parameters = Some(arguments.collect());
             listing.description = brief.description;
         }
         Err(error) => listing.error = Some(error.to_string()),

@@ -13,6 +13,7 @@ pub(super) fn complete(server: &Server, request: &CompleteRequestParams) -> Comp
         Reference::Prompt(prompt) if prompt.name == prompts::ORCHESTRATOR => {
             match request.argument.name.as_str() {
                 "workflow" => server.shelves.names(),
+                "run" => runs(server),
                 "inputs" => {
                     let arguments = request.context.as_ref();
                     let workflow = arguments.and_then(|it| it.get_argument("workflow"));

@@ -13,6 +13,7 @@ use flow_model::tools::{
 };
 use flow_runtime::expression::try_transform;
 use flow_runtime::host::{Trace, Traces, Visit};
+use flow_runtime::journal::RunId;
 use flow_runtime::run::{Ending, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
@@ -44,8 +45,24 @@ async fn get_state_dependencies(
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let program = server.host.program_of(run)?;
     let graph = program.graph();
-    let Some(found) = graph.dependencies(&request.field) else {
-        let computed = graph.computed.iter().map(|field| field.name.as_ref());
+    let maker = server.host.maker(run, bare(&request.field))?;
+    let own = graph.dependencies(&request.field);
+    if maker != run {
+        let program = server.host.program_of(maker)?;
+        if let Some(found) = program.graph().dependencies(bare(&request.field)) {
+            return Ok(GetStateDependenciesResponse {
+                field: found.field,
+                direct_deps: found.direct,
+                all_deps: found.all,
+                // What follows it here.
+                dependents: own.map(|own| own.dependents).unwrap_or_default(),
+                made_in: maker.to_string(),
+            });
+        }
+    }
+    let Some(found) = own else {
+        let computed = names(&server, run)?.computed;
+        let computed = computed.iter().map(String::as_str);
         let written = graph.state.iter().map(|initial| initial.name.as_ref());
         let names: Vec<&str> = computed.chain(written).collect();
         return Err(no_field(&request.field, &names));
@@ -55,7 +72,40 @@ async fn get_state_dependencies(
         direct_deps: found.direct,
         all_deps: found.all,
         dependents: found.dependents,
+        made_in: run.to_string(),
     })
+}
+
+/// The computed fields of a run.
+struct Names {
+    /// All of them, each once.
+    computed: Vec<String>,
+    /// Those that it has from workflows it included.
+    included: Vec<String>,
+}
+
+fn names(server: &Server, run: RunId) -> Result<Names, Refused> {
+    let program = server.host.program_of(run)?;
+    let own = program.graph().computed.iter();
+    let mut computed: Vec<String> = own.map(|field| field.name.to_string()).collect();
+    let included = server.host.included(run)?.into_iter();
+    let included: Vec<String> = included.map(|(field, _)| field).collect();
+    for field in &included {
+        if !computed.contains(field) {
+            computed.push(field.clone());
+        }
+    }
+    Ok(Names { computed, included })
+}
+
+/// The field of a path: without its tier, and without what it names within the field.
+fn bare(path: &str) -> &str {
+    let mut parts = path.split(['.', '[']);
+    match (parts.next(), parts.next()) {
+        (Some("raw" | "computed" | "state" | "this"), Some(field)) => field,
+        (Some(field), _) => field,
+        (None, _) => path,
+    }
 }
 
 fn no_field(field: &str, names: &[&str]) -> Refused {
@@ -75,30 +125,55 @@ async fn trace_transformations(
     _call: Call,
 ) -> Result<TraceTransformationsResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let field = request.field.as_deref();
-    let field = field.map(|field| field.strip_prefix("computed.").unwrap_or(field));
-    if let Some(field) = field {
-        let program = server.host.program_of(run)?;
-        let computed = program.graph().computed.iter();
-        let names: Vec<&str> = computed.map(|it| it.name.as_ref()).collect();
-        if !names.contains(&field) {
-            return Err(no_field(field, &names));
+    let field = request.field.as_deref().map(bare);
+    let names = names(&server, run)?;
+    if let Some(field) = field
+        && !names.computed.iter().any(|known| known == field)
+    {
+        let known: Vec<&str> = names.computed.iter().map(String::as_str).collect();
+        return Err(no_field(field, &known));
+    }
+    // All of this run, and of others what this one has from them.
+    let mut makers: Vec<(RunId, Vec<&str>)> = Vec::new();
+    let included = names.included.iter().map(String::as_str);
+    for name in field
+        .into_iter()
+        .chain(included.filter(|_| field.is_none()))
+    {
+        let maker = server.host.maker(run, name)?;
+        match makers.iter_mut().find(|(known, _)| *known == maker) {
+            Some((_, names)) => names.push(name),
+            None => makers.push((maker, vec![name])),
         }
     }
-    let Traces {
-        traces, left_out, ..
-    } = server.host.traces(run, field)?;
+    let mut traces: Vec<(RunId, Trace)> = Vec::new();
+    let mut left_out = 0;
+    let mut add = |maker: RunId, found: Traces, names: Option<&[&str]>| {
+        left_out += found.left_out;
+        let is_meant = |trace: &Trace| names.is_none_or(|it| it.contains(&trace.field.as_str()));
+        let found = found.traces.into_iter().filter(is_meant);
+        traces.extend(found.map(|trace| (maker, trace)));
+    };
+    if field.is_none() {
+        add(run, server.host.traces(run, None)?, None);
+    }
+    for (maker, names) in &makers {
+        add(*maker, server.host.traces(*maker, field)?, Some(names));
+    }
+    traces.sort_by_key(|(_, trace)| trace.at);
     let most = usize::try_from(request.max_traces).unwrap_or(usize::MAX);
     let skipped = traces.len().saturating_sub(most);
     let listed = traces.into_iter().skip(skipped);
     Ok(TraceTransformationsResponse {
         workflow_id: run.to_string(),
-        traces: listed.map(|it| trace(it, request.include_timing)).collect(),
+        traces: listed
+            .map(|(maker, it)| trace(maker, it, request.include_timing))
+            .collect(),
         left_out: left_out + skipped as u64,
     })
 }
 
-fn trace(trace: Trace, timed: bool) -> TransformationTrace {
+fn trace(maker: RunId, trace: Trace, timed: bool) -> TransformationTrace {
     let mut inputs = trace.inputs.into_iter();
     let input = match (inputs.next(), inputs.len()) {
         (None, _) => Value::Null,
@@ -110,6 +185,7 @@ fn trace(trace: Trace, timed: bool) -> TransformationTrace {
     };
     TransformationTrace {
         field: trace.field,
+        made_in: maker.to_string(),
         timestamp: time::iso(trace.at),
         trigger: trace.cause.unwrap_or_else(|| "start".to_owned()),
         input,

@@ -1,13 +1,14 @@
 //! A workflow that is to be run or stored: by its name, or given whole.
 
-use flow_model::diagnostic::{Severity, Sources};
+use flow_model::diagnostic::Severity;
 use flow_model::graph::Graph;
-use flow_model::source::{Origin, Source};
+use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 use serde_json::Value;
 
 use super::Server;
 use super::tool::Refused;
+use crate::findings;
 use crate::target;
 
 /// What findings call a definition that came with a call.
@@ -52,8 +53,8 @@ impl Definition {
     }
 
     fn of(compiled: Compiled, name: Option<&str>) -> Self {
-        let errors = findings(&compiled, Severity::Error);
-        let warnings = findings(&compiled, Severity::Warning);
+        let errors = findings::lines(&compiled, Severity::Error);
+        let warnings = findings::lines(&compiled, Severity::Warning);
         let said = compiled.draft().map(|draft| draft.name.to_string());
         match compiled.into_graph() {
             Some(graph) => Definition::Ready {
@@ -84,31 +85,4 @@ pub(super) fn source(definition: &Value) -> Source {
         Value::String(text) => Source::new(GIVEN, text.as_str()),
         other => Source::from_value(GIVEN, other),
     }
-}
-
-/// What was found about a definition, each in one line with its place and a way out.
-pub(super) fn findings(compiled: &Compiled, severity: Severity) -> Vec<String> {
-    let found = compiled.findings.iter();
-    found
-        .filter(|finding| finding.severity == severity)
-        .map(|finding| line(finding, &compiled.sources))
-        .collect()
-}
-
-fn line(finding: &flow_model::diagnostic::Diagnostic, sources: &Sources) -> String {
-    let (start, _) = sources.positions(finding.span);
-    let place = match sources.of(finding.span) {
-        // Nobody has seen the lines of what came as an object.
-        Some(source) if source.origin() == Origin::Value => match finding.path.as_str() {
-            "" => "the top".to_owned(),
-            path => format!("`{path}`"),
-        },
-        Some(source) => format!("{}:{}:{}", source.name(), start.line, start.column),
-        None => format!("{}:{}", start.line, start.column),
-    };
-    let mut text = format!("{} at {place}: {}", finding.code, finding.message);
-    if let Some(help) = &finding.help {
-        text.push_str(&format!(" ({help})"));
-    }
-    text
 }

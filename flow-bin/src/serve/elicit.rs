@@ -93,7 +93,7 @@ pub(super) fn form(
         Some(complaint) => format!("{message}\n({complaint})"),
         None => message.to_owned(),
     };
-    let schema: ElicitationSchema = serde_json::from_value(schema(asked)).ok()?;
+    let schema: ElicitationSchema = serde_json::from_value(schema(asked)?).ok()?;
     Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message,
@@ -101,9 +101,11 @@ pub(super) fn form(
     })
 }
 
-fn schema(asked: Asked<'_>) -> Value {
+/// What a person can fill in; `None` for what is an agent's to do.
+fn schema(asked: Asked<'_>) -> Option<Value> {
     let one = |name: &str, field: Value| json!({"type": "object", "properties": {name: field}, "required": [name]});
-    match asked {
+    Some(match asked {
+        Asked::Delegate => return None,
         Asked::Prompt(PromptKind::Info, _) => json!({"type": "object", "properties": {}}),
         Asked::Prompt(PromptKind::Confirm, _) => {
             one("confirmed", json!({"type": "boolean", "title": "Yes?"}))
@@ -129,7 +131,7 @@ fn schema(asked: Asked<'_>) -> Value {
                 json!({"type": "string", "title": "What holds", "oneOf": titled}),
             )
         }
-    }
+    })
 }
 
 /// What the person said. Whoever closes the form has not answered yet; what the form does not allow
@@ -150,6 +152,7 @@ pub(super) fn answer(asked: Asked<'_>, said: &ElicitResult) -> Answer {
         content.get(name).map(Given::from)
     };
     let (name, value, otherwise) = match asked {
+        Asked::Delegate => return Answer::Later,
         Asked::Prompt(PromptKind::Info, _) => {
             ("acknowledged", Some(Given::Bool(true)), String::new())
         }

@@ -36,16 +36,12 @@ pub(super) fn explained(
 
 /// The bodies of a workflow, in the order in which a plan lists their steps.
 fn bodies(graph: &Graph) -> impl Iterator<Item = &Body> {
-    let tasks = graph.tasks.iter().map(|task| &task.body);
-    let on_error = std::iter::once(&graph.on_error.body);
-    std::iter::once(&graph.body).chain(tasks).chain(on_error)
+    plan::parts(graph).into_iter().map(|(_, body)| body)
 }
 
-/// Every step, also those of tasks that failed.
+/// Every step.
 fn nodes(graph: &Graph) -> impl Iterator<Item = &Node> {
-    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
-    let all = bodies(graph).chain(cleanups.map(|on_error| &on_error.body));
-    all.flat_map(|body| body.nodes.iter())
+    bodies(graph).flat_map(|body| body.nodes.iter())
 }
 
 fn step(graph: &Graph, planned: &Value, body: &Body, node: &Node) -> PlannedStep {
@@ -163,7 +159,7 @@ fn reads(graph: &Graph, node: &Node) -> Vec<String> {
         Kind::Call(call) => {
             let (CallTarget::Name(target) | CallTarget::Definition(target)) = &call.target;
             templates.push(target);
-            templates.extend(call.inputs.iter().map(|(_, value)| value));
+            templates.extend([&call.inputs, &call.variables]);
         }
         Kind::Shell(shell) => {
             templates.push(&shell.command);
@@ -287,7 +283,15 @@ fn duration(graph: &Graph, steps: &[PlannedStep]) -> String {
         _ => None,
     });
     let waited: f64 = waits.sum();
-    let by = |who: &str| steps.iter().filter(|step| step.done_by == who).count();
+    // What a failure leads to is not expected.
+    let is_expected = |step: &&PlannedStep| {
+        let part = step.task.as_deref().unwrap_or_default();
+        part.rsplit('/').next() != Some(plan::ON_ERROR)
+    };
+    let by = |who: &str| {
+        let expected = steps.iter().filter(is_expected);
+        expected.filter(|step| step.done_by == who).count()
+    };
     let people = by("person, asked by the agent");
     let agents = by("agent") + by("sub-agents");
     let mut parts = Vec::new();
@@ -383,6 +387,37 @@ steps:
         let find = |name: &str| (name == "child").then(|| graph(child));
         let plan = explained(&graph(parent), &Given::Null, find);
         assert_eq!(plan.required_tools, ["own", "far", "sweep"]);
+    }
+
+    #[test]
+    fn a_plan_has_what_may_be_run_and_nothing_else() {
+        let definition = "state: {n: 0, names: [], one: {}}
+tasks:
+  used:
+    inputs: {n: {type: integer, required: true}}
+    steps: [{id: in, type: foreach, items: [1], task: inner}]
+    on_error: {steps: [{id: sweep, type: delegate, instructions: Sweep.}]}
+  inner: {inputs: {n: {type: integer, required: true}}, steps: [{id: deep, type: shell_command, command: make}]}
+  unused: {inputs: {n: {type: integer, required: true}}, steps: [{id: never, type: shell, command: make}]}
+steps:
+  - id: write
+    type: set_state
+    updates:
+      - {path: n, operation: increment}
+      - {path: names, operation: append, value: a}
+      - {path: one, operation: merge, value: {b: 1}}
+  - {id: all, type: foreach, items: [1], task: used}
+";
+        let plan = explained(&graph(definition), &Given::Null, |_| None);
+        let steps = plan.steps.iter();
+        let ids: Vec<&str> = steps.map(|step| step.step_id.as_str()).collect();
+        assert_eq!(ids, ["write", "all", "in", "sweep", "deep"]);
+        assert_eq!(
+            step(&plan, "write").does,
+            r#"n += 1, names gets one more item: "a", one is merged with {"b":1}"#
+        );
+        assert_eq!(step(&plan, "sweep").task.as_deref(), Some("used/on_error"));
+        assert_eq!(plan.estimated_duration, "as long as its commands take");
     }
 
     #[test]

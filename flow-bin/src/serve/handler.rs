@@ -22,13 +22,11 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::catalogue::Changed;
+use super::instructions::instructions;
 use super::line::Structure;
 use super::log::Threshold;
 use super::tool::{Call, Refused};
 use super::{Server, complete, log, prompts, resources};
-
-/// When to use this server; clients show it to the model and cut it at about 4 KB.
-const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// Methods that take parameters.
 const METHODS: [&str; 9] = [
@@ -83,7 +81,7 @@ impl ServerHandler for Connection {
         let own = Implementation::new("flow", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(own)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions(&self.server.offers))
     }
 
     async fn set_level(
@@ -111,7 +109,10 @@ impl ServerHandler for Connection {
                 let message = format!("the parameters of `{method}` are not what it takes");
                 ErrorData::invalid_params(message, None)
             }
-            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+            method => {
+                let message = format!("there is no method `{method}`");
+                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+            }
         })
     }
 
@@ -255,9 +256,5 @@ async fn next(changes: &mut broadcast::Receiver<Changed>) -> bool {
 }
 
 fn unknown(server: &Server, name: &str) -> ErrorData {
-    let message = match server.offers.near(name) {
-        Some(near) => format!("there is no tool `{name}`: did you mean `{near}`?"),
-        None => format!("there is no tool `{name}`"),
-    };
-    ErrorData::invalid_params(message, None)
+    ErrorData::invalid_params(server.offers.missing(name), None)
 }

@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use flow_runtime::journal::Hash;
+use flow_runtime::secret::TOKEN;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -32,8 +33,6 @@ use crate::output::Output;
 /// Where MCP is spoken.
 const PATH: &str = "/mcp";
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
-/// What holds the token, when the person chose one.
-const VARIABLE: &str = "FLOW_TOKEN";
 /// Characters of the shortest token that a person may choose: what can be guessed is no token.
 const SHORTEST: usize = 16;
 
@@ -83,7 +82,7 @@ pub(super) async fn serve<H: ServerHandler>(
     if let Door::Token(Token { text, is_chosen }) = &door {
         let note = note.0.display();
         match is_chosen {
-            true => output.tell(format_args!("token as in {VARIABLE}, also in {note}")),
+            true => output.tell(format_args!("token as in {TOKEN}, also in {note}")),
             false => output.tell(format_args!("token {text}, also in {note}")),
         }
     }
@@ -115,17 +114,17 @@ async fn listen(address: &str) -> Result<TcpListener> {
 
 /// The token that requests must show: the person's, else a new one.
 pub(super) fn token() -> Result<Token> {
-    if let Ok(token) = std::env::var(VARIABLE)
+    if let Ok(token) = std::env::var(TOKEN)
         && !token.trim().is_empty()
     {
         let token = token.trim();
         let length = token.chars().count();
         if length < SHORTEST {
             let usage = Usage::new(format!(
-                "{VARIABLE} has {length} characters, and a token that short can be guessed"
+                "{TOKEN} has {length} characters, and a token that short can be guessed"
             ));
             let help = format!(
-                "give {SHORTEST} or more, such as `openssl rand -hex 32` makes; without {VARIABLE} \
+                "give {SHORTEST} or more, such as `openssl rand -hex 32` makes; without {TOKEN} \
                  the server makes one"
             );
             return Err(usage.help(help).into());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::diagnostic::Severity;
-use flow_model::grammar::{self, Instead, Record, Type};
+use flow_model::grammar::{self, Instead, Key, Record, Type};
 use flow_model::graph::Graph;
 use flow_model::schema;
 use flow_model::tools::{
@@ -23,8 +23,9 @@ use serde_json::{Map, Value};
 
 use super::Server;
 use super::catalogue::{Reading, found_at};
-use super::definition::findings;
+use super::line::Written;
 use super::tool::{Call, LIST, Offer, Refused, Reply};
+use crate::findings;
 use crate::list;
 
 pub(super) fn offers() -> Vec<Offer> {
@@ -40,7 +41,7 @@ pub(super) fn offers() -> Vec<Offer> {
 
 async fn get_workflow_schema(
     _server: Arc<Server>,
-    _request: GetWorkflowSchemaRequest,
+    request: GetWorkflowSchemaRequest,
     _call: Call,
 ) -> Result<GetWorkflowSchemaResponse, Refused> {
     let json_schema = schema::workflow();
@@ -54,7 +55,10 @@ async fn get_workflow_schema(
             env!("CARGO_PKG_VERSION"),
             version.chars().take(12).collect::<String>()
         ),
-        json_schema,
+        json_schema: match request.include_schema {
+            true => json_schema,
+            false => Value::Null,
+        },
     })
 }
 
@@ -113,9 +117,52 @@ fn conditions() -> String {
     words.join(", ")
 }
 
-/// The language in short, with the tools of the registry.
+/// The language in short, with its keys and the tools of the registry.
 fn documentation() -> String {
     let mut text = include_str!("definitions.md").to_owned();
+    text.push_str("\n## Keys\n\nWhat has a star is required.\n");
+    let mut section = |title: &str, doc: &str, keys: &[Key]| {
+        text.push_str(&format!("\n**{title}** – {doc}\n"));
+        for key in keys.iter().filter(|key| key.instead == Instead::Canonical) {
+            let default = match key.default {
+                "" => String::new(),
+                default => format!(" Default: {default}."),
+            };
+            let name = starred(key.name, key.required);
+            text.push_str(&format!("- `{name}`: {}{default}\n", key.doc));
+        }
+    };
+    section(
+        "A definition",
+        grammar::DOCUMENT.doc,
+        grammar::DOCUMENT.keys,
+    );
+    section("An input", grammar::FIELD.doc, grammar::FIELD.keys);
+    section(
+        "A computed field",
+        grammar::COMPUTED.doc,
+        grammar::COMPUTED.keys,
+    );
+    section("A task", grammar::TASK.doc, grammar::TASK.keys);
+    section(
+        "Every step",
+        "What all types of steps have.",
+        grammar::COMMON,
+    );
+    for word in grammar::STEPS.iter().filter(|word| !word.alias) {
+        section(
+            &format!("type: {}", word.word),
+            word.record.doc,
+            word.record.keys,
+        );
+    }
+    section("A state", grammar::STATE.doc, grammar::STATE.keys);
+    section(
+        "A transition",
+        grammar::TRANSITION.doc,
+        grammar::TRANSITION.keys,
+    );
+    text.push_str(&format!("\nA condition is one of: {}.\n", conditions()));
     text.push_str("\n## Tools that a state can execute\n");
     for tool in tools::all() {
         text.push_str(&format!("\n**{}** – {}\n", tool.name, tool.description));
@@ -145,7 +192,7 @@ async fn list_workflows(
     let list = reading.lists.list(all, tallies, |tallies| {
         let is_wanted = |entry: &Entry| all || entry.place == Place::Project;
         let workflows = listings(&reading, tallies, false, is_wanted);
-        serde_json::to_string(&ListWorkflowsResponse {
+        Written::new(&ListWorkflowsResponse {
             total: u32::try_from(workflows.len()).unwrap_or(u32::MAX),
             workflows,
         })
@@ -163,7 +210,7 @@ pub(crate) struct Lists {
 
 struct List {
     tallies: Vec<Tally>,
-    text: Arc<str>,
+    answer: Arc<Written>,
 }
 
 impl Lists {
@@ -171,15 +218,15 @@ impl Lists {
         &self,
         all: bool,
         tallies: Vec<Tally>,
-        written: impl FnOnce(&[Tally]) -> serde_json::Result<String>,
-    ) -> serde_json::Result<Arc<str>> {
+        written: impl FnOnce(&[Tally]) -> serde_json::Result<Written>,
+    ) -> serde_json::Result<Arc<Written>> {
         let list = if all { &self.all } else { &self.own };
         let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(list) = list.as_ref().filter(|list| list.tallies == tallies) {
-            return Ok(Arc::clone(&list.text));
+            return Ok(Arc::clone(&list.answer));
         }
-        let text = written(&tallies)?.into();
-        Ok(Arc::clone(&list.insert(List { tallies, text }).text))
+        let answer = written(&tallies)?.into();
+        Ok(Arc::clone(&list.insert(List { tallies, answer }).answer))
     }
 }
 
@@ -317,7 +364,7 @@ async fn create_workflow(
             response.stored_file = file.map_or_else(String::new, |it| it.display().to_string());
             response.workflow_name = created.entry.name;
             response.workflow_signature = Some(created.signature);
-            response.warnings = findings(&created.compiled, Severity::Warning);
+            response.warnings = findings::lines(&created.compiled, Severity::Warning);
             if response.workflow_name == LIST {
                 response.warnings.push(format!(
                     "`{LIST}` is what `flow` takes for the list of workflows: run this one with \
@@ -328,7 +375,7 @@ async fn create_workflow(
             server.shelves.reading();
         }
         Err(StoreError::Invalid(compiled)) => {
-            let errors = findings(&compiled, Severity::Error);
+            let errors = findings::lines(&compiled, Severity::Error);
             let name = compiled.draft().map(|draft| draft.name.to_string());
             let name = name.filter(|_| says_name(&request.workflow_definition));
             response.workflow_name = name.unwrap_or_default();
@@ -337,7 +384,7 @@ async fn create_workflow(
                 many => format!("the definition has {many} errors"),
             });
             response.validation_errors = errors;
-            response.warnings = findings(&compiled, Severity::Warning);
+            response.warnings = findings::lines(&compiled, Severity::Warning);
         }
         Err(StoreError::Exists(entry)) => {
             let error = format!(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcResponse, ServerResult};
 use rmcp::serde::Serialize;
+use rmcp::serde::ser::Error as _;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
@@ -42,17 +43,35 @@ impl Structure {
     }
 
     /// The same, of an answer that was made before.
-    pub(super) fn again(self, text: &str) -> serde_json::Result<CallToolResult> {
-        let structure = match self {
-            Structure::Tree => serde_json::from_str(text)?,
-            Structure::AsText => AS_TEXT,
-        };
-        Ok(success(text.to_owned(), structure))
+    pub(super) fn again(self, answer: &Written) -> serde_json::Result<CallToolResult> {
+        Ok(match self {
+            Structure::Tree => success(answer.text.clone(), serde_json::from_str(&answer.text)?),
+            Structure::AsText => success(answer.quoted.clone(), Value::String(answer.text.clone())),
+        })
     }
 }
 
-/// No structure is `null`: it stands for the text.
+/// No structure is `null`: it stands for the text. Nor is one a string: it stands for itself, and the
+/// text is quoted already.
 const AS_TEXT: Value = Value::Null;
+
+/// An answer that is given again and again, in both ways it stands in a message.
+#[derive(Debug)]
+pub(crate) struct Written {
+    text: String,
+    quoted: String,
+}
+
+impl Written {
+    /// An answer as it is from now on.
+    pub(super) fn new<T: Serialize>(answer: &T) -> serde_json::Result<Self> {
+        let text = serde_json::to_string(answer)?;
+        let mut line = Vec::new();
+        quoted(&text, &mut line);
+        let quoted = String::from_utf8(line).map_err(serde_json::Error::custom)?;
+        Ok(Written { text, quoted })
+    }
+}
 
 fn success(text: String, structure: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -162,14 +181,20 @@ fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Resul
             jsonrpc,
             id,
             result: ServerResult::CallToolResult(result),
-        }) if result.structured_content == Some(AS_TEXT) => ((jsonrpc, id), result),
+        }) if matches!(
+            result.structured_content,
+            Some(Value::Null | Value::String(_))
+        ) =>
+        {
+            ((jsonrpc, id), result)
+        }
         message => {
             serde_json::to_writer(&mut *line, &message)?;
             line.push(b'\n');
             return Ok(());
         }
     };
-    result.structured_content = None;
+    let structure = result.structured_content.take();
     line.extend_from_slice(br#"{"jsonrpc":"#);
     serde_json::to_writer(&mut *line, &head.0)?;
     line.extend_from_slice(br#","id":"#);
@@ -179,13 +204,20 @@ fn write(message: TxJsonRpcMessage<RoleServer>, line: &mut Vec<u8>) -> io::Resul
         Some(ContentBlock::Text(content)) => std::mem::take(&mut content.text),
         _ => "null".to_owned(),
     };
+    let (text, written) = match structure {
+        Some(Value::String(structure)) => (structure, Some(text)),
+        _ => (text, None),
+    };
     let around = serde_json::to_string(&result)?;
     let around = around.strip_suffix('}').unwrap_or(&around);
     match around.split_once(EMPTY) {
         Some((before, after)) => {
             line.extend_from_slice(before.as_bytes());
             line.extend_from_slice(br#""text":""#);
-            quoted(&text, line);
+            match written {
+                Some(written) => line.extend_from_slice(written.as_bytes()),
+                None => quoted(&text, line),
+            }
             line.push(b'"');
             line.extend_from_slice(after.as_bytes());
         }
@@ -236,10 +268,11 @@ mod tests {
             line(JsonRpcMessage::response(result.into(), id()))
         };
         let text = serde_json::to_string(&answer).expect("it can be written");
+        let written = Written::new(&answer).expect("it can be written");
         let told = said(Structure::AsText);
         assert_eq!(told, said(Structure::Tree));
         for structure in [Structure::AsText, Structure::Tree] {
-            let again = structure.again(&text).expect("it is JSON");
+            let again = structure.again(&written).expect("it is JSON");
             assert_eq!(told, line(JsonRpcMessage::response(again.into(), id())));
         }
         assert_eq!(told["result"]["content"][0]["text"], text);

@@ -4,7 +4,8 @@
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Result;
-use flow_runtime::journal::{Journal, RunId};
+use flow_model::tools::{ListRunsRequest, Request};
+use flow_runtime::journal::{self, Journal, RunId};
 
 use super::Server;
 use super::tool::Refused;
@@ -23,7 +24,12 @@ impl Server {
             let run = outside.host.journal().resolve(asked).ok()?;
             Some((outside, run))
         });
-        found.ok_or_else(|| unknown.into())
+        found.ok_or_else(|| match unknown {
+            journal::Error::NoSuchRun { run } if self.offers.has(ListRunsRequest::tool().name) => {
+                Refused(format!("there is no run {run}; `list_runs` lists them"))
+            }
+            unknown => unknown.into(),
+        })
     }
 
     /// The server of the user's journal, if a run is to be looked for there.

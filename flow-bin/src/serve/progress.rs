@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flow_model::graph::{Graph, Target};
+use flow_model::graph::{Form, Graph, Target};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Effect, Ending, Finish, Onward, Status};
+use flow_runtime::run::{Effect, Ending, Finish, Onward, Place, Status};
 use rmcp::model::{NotificationMetaObject, ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
@@ -24,16 +24,19 @@ use super::tool::Call;
 /// thousand states.
 const MOST_UNTOLD: usize = 32 * 1024 * 1024;
 
+/// The frame of the workflow itself.
+const MAIN: u32 = 0;
+
 /// Something worth telling.
 #[derive(Debug)]
 pub(super) enum News {
     /// A run begins, with these parameters, secrets left out.
     Started { parameters: Value },
     /// A state begins.
-    Entered { state: String },
+    Entered { place: Place },
     /// A state ends.
     Left {
-        state: String,
+        place: Place,
         outcome: Ending,
         next: Onward,
     },
@@ -46,18 +49,18 @@ pub(super) enum News {
 }
 
 impl News {
-    /// What an effect has to say, if anything: states of the workflow itself, and its end.
+    /// What an effect has to say, if anything: states, those of its tasks too, and the end.
     pub(super) fn of(effect: &Effect) -> Option<Self> {
         match effect {
-            Effect::Entered(place) if place.frame == 0 => Some(News::Entered {
-                state: place.node.clone(),
+            Effect::Entered(place) => Some(News::Entered {
+                place: place.clone(),
             }),
             Effect::Left {
                 place,
                 outcome,
                 next,
-            } if place.frame == 0 => Some(News::Left {
-                state: place.node.clone(),
+            } => Some(News::Left {
+                place: place.clone(),
                 outcome: outcome.clone(),
                 next: next.clone(),
             }),
@@ -66,11 +69,10 @@ impl News {
                 error: error.as_ref().map(|error| error.message.clone()),
                 error_state: error.as_ref().and_then(|error| error.step.clone()),
             }),
-            Effect::Entered(_)
-            | Effect::Left { .. }
-            | Effect::Act(_)
+            Effect::Act(_)
             | Effect::Sleep { .. }
             | Effect::Stop(_)
+            | Effect::Told { .. }
             | Effect::Yield => None,
         }
     }
@@ -84,14 +86,15 @@ impl News {
     fn size(&self) -> usize {
         let texts = match self {
             News::Started { .. } | News::Finished { .. } => 0,
-            News::Entered { state } => state.len(),
+            News::Entered { place } => place.node.len() + place.within.len(),
             News::Left {
-                state,
+                place,
                 outcome,
                 next,
             } => {
                 let next = next.node().map_or(0, str::len);
-                state.len() + outcome.error().map_or(0, str::len) + next
+                let place = place.node.len() + place.within.len();
+                place + outcome.error().map_or(0, str::len) + next
             }
         };
         size_of::<News>() + texts
@@ -161,6 +164,11 @@ impl Teller {
         Some(Teller { outbox, telling })
     }
 
+    /// Whether the caller wants to be told.
+    pub(super) fn is_wanted(call: &Call) -> bool {
+        call.context.meta.get_progress_token().is_some() || call.log.is_some()
+    }
+
     pub(super) fn outbox(&self) -> Outbox {
         self.outbox.clone()
     }
@@ -195,6 +203,7 @@ async fn tell(
 /// What has been told of a run so far.
 struct Story {
     flow_name: String,
+    form: Form,
     run_id: String,
     initial_state: Option<String>,
     descriptions: HashMap<String, String>,
@@ -221,14 +230,13 @@ impl Story {
             Target::Node(index) => graph.body.nodes.get(usize::from(index)),
             Target::Complete => None,
         };
-        let bodies = [&graph.on_error.body, &graph.body];
-        let nodes = bodies.into_iter().flat_map(|body| body.nodes.iter());
-        let described = nodes.filter_map(|node| {
+        let described = graph.nodes().filter_map(|node| {
             let description = node.description.as_deref()?;
             Some((node.id.to_string(), description.to_owned()))
         });
         Story {
             flow_name: graph.name.to_string(),
+            form: graph.form,
             run_id: run.to_string(),
             initial_state: initial.map(|node| node.id.to_string()),
             descriptions: described.collect(),
@@ -257,22 +265,26 @@ impl Story {
                 });
                 (format!("Starting workflow: {name}"), details)
             }
-            News::Entered { state } => {
+            News::Entered { place } => {
                 self.told += 1;
+                let state = place.name();
                 let details = json!({
                     "state_id": state,
-                    "state_description": self.descriptions.get(&state),
+                    "state_description": self.descriptions.get(&place.node),
                 });
                 let message = format!("Entering state: {state}");
-                self.last_state = Some(state);
+                if place.frame == MAIN {
+                    self.last_state = Some(state);
+                }
                 (message, details)
             }
             News::Left {
-                state,
+                place,
                 outcome,
                 next,
             } => {
                 self.told += 1;
+                let state = place.name();
                 let details = json!({
                     "state_id": state,
                     "next_state": next.node(),
@@ -286,10 +298,12 @@ impl Story {
                     _ => "Completed",
                 };
                 let message = format!("{verb} state: {state}");
-                if verb == "Failed" {
-                    self.failed_state = Some(state.clone());
+                if place.frame == MAIN {
+                    if verb == "Failed" {
+                        self.failed_state = Some(state.clone());
+                    }
+                    self.last_state = Some(state);
                 }
-                self.last_state = Some(state);
                 (message, details)
             }
             News::Finished {
@@ -311,7 +325,11 @@ impl Story {
                 } else {
                     self.told = self.told.max(self.total);
                     self.total = self.told;
-                    details["final_state"] = json!(self.last_state);
+                    // As the answer says it.
+                    details["final_state"] = match self.form {
+                        Form::Steps => json!("completed"),
+                        Form::States => json!(self.last_state),
+                    };
                 }
                 (format!("{verb}: {name}"), details)
             }
@@ -363,9 +381,12 @@ mod tests {
     use super::*;
 
     fn entered() -> News {
-        News::Entered {
-            state: "a".repeat(1000),
-        }
+        let place = Place {
+            frame: MAIN,
+            node: "a".repeat(1000),
+            within: String::new(),
+        };
+        News::Entered { place }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Prompts: how to drive a workflow step by step, and the prompt files of the project and the user.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use flow_model::graph::{Field, Graph, Type};
 use flow_model::tools::{Request, StartWorkflowRequest};
@@ -12,11 +13,17 @@ use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMes
 use super::Server;
 use super::definition::Definition;
 use super::given_inputs;
+use super::tool::Refused;
 use crate::list;
 
 /// The prompt that makes an agent drive a workflow.
 pub(super) const ORCHESTRATOR: &str = "workflow";
 const ORCHESTRATOR_TEXT: &str = include_str!("orchestrator.md");
+/// How a run is begun, and how one is gone on with.
+const START: &str = "Call `start_workflow` with `workflow: \"<WORKFLOW>\"` and the inputs as an object. \
+    Remember its workflow_id.";
+const RESUME: &str = "Call `resume_workflow` with `workflow_id: \"<RUN>\"`: the run has begun before. \
+    Its answer has the state, the last checkpoint and the step that waits.";
 
 /// Whether an agent can be made to drive a workflow: with tools that are offered.
 fn is_drivable(server: &Server) -> bool {
@@ -30,6 +37,9 @@ pub(super) fn list(server: &Server) -> Vec<Prompt> {
             .with_required(true),
         PromptArgument::new("inputs")
             .with_description("Its inputs, as a JSON object or as key=value words")
+            .with_required(false),
+        PromptArgument::new("run")
+            .with_description("The id of a run of it to go on with, instead of beginning one")
             .with_required(false),
     ];
     let described = "Drives a workflow step by step: what the server cannot do itself is done here";
@@ -90,7 +100,7 @@ fn file(server: &Server, name: &str, arguments: &JsonObject) -> Result<GetPrompt
 }
 
 pub(super) fn get(
-    server: &Server,
+    server: &Arc<Server>,
     name: &str,
     arguments: &JsonObject,
 ) -> Result<GetPromptResult, ErrorData> {
@@ -102,20 +112,29 @@ pub(super) fn get(
         let reason = "the prompt `workflow` drives workflows with tools that are not offered here";
         return Err(ErrorData::invalid_params(reason, None));
     }
-    let Some(workflow) = argument("workflow") else {
-        let reason = "the prompt `workflow` needs the argument `workflow`";
-        return Err(ErrorData::invalid_params(reason, None));
-    };
     let refused = |reason: String| ErrorData::invalid_params(reason, None);
     let other = arguments
         .keys()
-        .find(|name| !["workflow", "inputs"].contains(&name.as_str()));
+        .find(|name| !["workflow", "inputs", "run"].contains(&name.as_str()));
     if let Some(other) = other {
         return Err(refused(format!(
-            "the prompt `workflow` takes `workflow` and `inputs`, not `{other}`: inputs of the workflow \
-             stand together in `inputs`, as a JSON object or as key=value words"
+            "the prompt `workflow` takes `workflow`, `inputs` and `run`, not `{other}`: inputs of the \
+             workflow stand together in `inputs`, as a JSON object or as key=value words"
         )));
     }
+    let given = argument("inputs").unwrap_or_default();
+    if let Some(run) = argument("run").filter(|run| !run.is_empty()) {
+        if !given.is_empty() {
+            let reason = "`inputs` are for a run that begins: leave them out with `run`";
+            return Err(refused(reason.to_owned()));
+        }
+        return resumed(server, run, argument("workflow")).map_err(|it| refused(it.0));
+    }
+    let Some(workflow) = argument("workflow") else {
+        let reason =
+            "the prompt `workflow` needs the argument `workflow`, or `run` to go on with one";
+        return Err(refused(reason.to_owned()));
+    };
     let found = Definition::named(server, workflow).map_err(|it| refused(it.0))?;
     let graph = match found {
         Definition::Ready { graph, .. } => graph,
@@ -125,16 +144,41 @@ pub(super) fn get(
             return Err(refused(format!("the definition has errors:\n{errors}")));
         }
     };
-    let given = argument("inputs").unwrap_or_default();
     given_inputs::check(&graph, given)
         .map_err(|reason| refused(format!("`inputs` of `{}`: {reason}", graph.name)))?;
-    let text = orchestrator(&graph, given);
+    let given = match given.trim() {
+        "" => "none given; ask the person for what is required",
+        given => given,
+    };
+    let text = orchestrator(&graph, given, START);
     let message = PromptMessage::new_text(Role::User, text);
     let described = graph.description.as_deref().unwrap_or(workflow).to_owned();
     Ok(GetPromptResult::new(vec![message]).with_description(described))
 }
 
-fn orchestrator(graph: &Graph, inputs: &str) -> String {
+/// The same for a run that has begun.
+fn resumed(
+    server: &Arc<Server>,
+    asked: &str,
+    workflow: Option<&str>,
+) -> Result<GetPromptResult, Refused> {
+    let (server, run) = server.holding(asked)?;
+    let report = server.host.report(run)?;
+    if let Some(other) = workflow.filter(|other| *other != report.workflow) {
+        return Err(Refused(format!(
+            "{run} is a run of `{}`, not of `{other}`",
+            report.workflow
+        )));
+    }
+    let program = server.host.program_of(run)?;
+    let text = orchestrator(program.graph(), "those of the run", RESUME);
+    let text = text.replace("<RUN>", &run.to_string());
+    let message = PromptMessage::new_text(Role::User, text);
+    let described = format!("Goes on with {run}, a run of {}", report.workflow);
+    Ok(GetPromptResult::new(vec![message]).with_description(described))
+}
+
+fn orchestrator(graph: &Graph, inputs: &str, begin: &str) -> String {
     let mut parameters = String::new();
     for field in list::parameters(graph) {
         let need = if field.required { ", required" } else { "" };
@@ -155,15 +199,9 @@ fn orchestrator(graph: &Graph, inputs: &str) -> String {
                 false => parameters,
             },
         ),
-        (
-            "INPUTS",
-            match inputs.trim() {
-                "" => "none given; ask the person for what is required".to_owned(),
-                given => given.to_owned(),
-            },
-        ),
+        ("INPUTS", inputs.to_owned()),
     ]);
-    let mut text = ORCHESTRATOR_TEXT.to_owned();
+    let mut text = ORCHESTRATOR_TEXT.replace("<BEGIN>", begin);
     for (name, value) in values {
         text = text.replace(&format!("<{name}>"), &value);
     }

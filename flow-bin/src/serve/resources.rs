@@ -7,8 +7,9 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::Value;
 
 use super::Server;
+use super::library;
+use super::standing::{self, Extent};
 use super::tool::Refused;
-use super::{library, standing};
 
 /// A workflow's definition, by its name.
 pub(super) const WORKFLOW: &str = "workflow://";
@@ -65,7 +66,7 @@ fn content(server: &Arc<Server>, uri: &str) -> Result<(String, &'static str), Re
     }
     if let Some(id) = uri.strip_prefix(RUN) {
         let (server, run) = server.holding(&decoded(id))?;
-        let status = standing::status(&server, run, None)?;
+        let status = standing::status(&server, run, Extent::Whole)?;
         let status: Value = serde_json::to_value(status).unwrap_or_default();
         return Ok((format!("{status:#}"), "application/json"));
     }

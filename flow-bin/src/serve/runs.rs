@@ -34,8 +34,9 @@ pub(crate) enum Followed {
 }
 
 impl Server {
-    /// Drives a run in the background and waits for it as long as the call may. A call that is
-    /// cancelled meanwhile cancels the run.
+    /// Drives a run in the background and waits for it as long as the call may: until it is let
+    /// go of, or asks somebody while it goes on otherwise. A call that is cancelled meanwhile
+    /// cancels the run.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         run: RunId,
@@ -52,9 +53,23 @@ impl Server {
                 self.cancel(run).await?;
                 stood(driven).await
             }
+            () = self.asks(run, &driven) => return Ok(Followed::Going),
             () = tokio::time::sleep(longest) => return Ok(Followed::Going),
         };
         Ok(Followed::Stood(stood))
+    }
+
+    /// Waits until a run that is driven here asks somebody who is not here.
+    async fn asks(&self, run: RunId, driven: &Driven) {
+        loop {
+            driven.clone().asks().await;
+            // Whoever drives it may not have heard of an answer yet.
+            let report = self.host.report(run);
+            if report.is_ok_and(|report| standing::asks(self, &report).unwrap_or(false)) {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Waits until a run is over or waits for somebody, wherever it is driven, but not for longer
@@ -82,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Whether a run goes on by itself: the journal says so, and it is not that a person is asked.
+    /// Whether a run goes on by itself: the journal says so, and nobody is asked.
     fn is_going(&self, run: RunId) -> bool {
         let record = self.host.journal().run(run);
         let goes = |status| matches!(status, Status::Running | Status::Sleeping);
@@ -90,7 +105,7 @@ impl Server {
             return false;
         }
         let report = self.host.report(run);
-        !report.is_ok_and(|report| standing::only_asks(self, &report).unwrap_or(false))
+        !report.is_ok_and(|report| standing::asks(self, &report).unwrap_or(false))
     }
 
     async fn cancel(&self, run: RunId) -> Result<(), Refused> {

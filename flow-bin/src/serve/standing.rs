@@ -7,18 +7,28 @@ use flow_model::tools::{
 };
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
-use flow_runtime::run::{Action, Deed, time};
+use flow_runtime::run::{FailureKind, time};
 use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
 use super::Server;
+use super::excerpt::{self, Room};
 use super::tool::Refused;
 use crate::run::pending_json;
 
 /// Entries of a log in one answer.
 const LOG_PAGE: usize = 200;
-/// Characters of a log in one answer, after its first entry: clients put aside what is longer.
-const LOG_SIZE: usize = 50_000;
+/// Where a question stands whole that is told in short.
+const ASKED: &str = "`pending` or `get_next_step` has all";
+
+/// How much of a run is told.
+#[derive(Clone, Copy)]
+pub(super) enum Extent<'a> {
+    /// As much as an agent can use, with the log from a cursor on, if it is wanted.
+    Answer { log: bool, cursor: Option<&'a str> },
+    /// Every value as it is.
+    Whole,
+}
 
 /// The time now, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
@@ -55,37 +65,25 @@ pub(super) fn pending(
     report: &Report,
 ) -> Result<Vec<Map<String, Value>>, Refused> {
     let pending = server.host.pending(report)?;
-    let asked = pending.iter().filter(|it| is_asked(&it.action));
+    let asked = pending.iter().filter(|it| it.asked);
     Ok(asked
         .filter_map(|it| pending_json(report.run, it).as_object().cloned())
         .collect())
 }
 
-/// Whether somebody has to answer an action.
-pub(super) fn is_asked(action: &Action) -> bool {
-    match &action.what {
-        Deed::Prompt { .. }
-        | Deed::Delegate { .. }
-        | Deed::DelegateItem { .. }
-        | Deed::Judge { .. } => true,
-        // It waits only where nobody here has the tool.
-        Deed::Tool { builtin, .. } => !builtin,
-        Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
-    }
-}
-
-/// Whether a run waits for nothing but answers of people, also while those are being asked.
-pub(super) fn only_asks(server: &Server, report: &Report) -> Result<bool, Refused> {
+/// Whether a run waits for somebody, also while those are being asked and while it goes on
+/// otherwise.
+pub(super) fn asks(server: &Server, report: &Report) -> Result<bool, Refused> {
     let pending = server.host.pending(report)?;
-    Ok(!pending.is_empty() && pending.iter().all(|it| it.action.what.asks_person()))
+    Ok(pending.iter().any(|it| it.asked))
 }
 
 /// How a run stands, whoever drives it.
 pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus, Refused> {
     let record = server.host.journal().run(report.run)?;
     let status = match record.status {
-        // Whoever drives it waits for an answer as well.
-        Status::Running if only_asks(server, report)? => Status::Waiting,
+        // Somebody is asked, whatever goes on beside it.
+        Status::Running if asks(server, report)? => Status::Waiting,
         Status::Running | Status::Waiting if server.host.sleeps_until(report)?.is_some() => {
             Status::Sleeping
         }
@@ -104,43 +102,170 @@ pub(super) fn loop_status(server: &Server, report: &Report) -> Result<LoopStatus
 }
 
 /// Whether some process goes on with a run now.
-fn is_alive(server: &Server, run: RunId) -> bool {
+pub(super) fn is_alive(server: &Server, run: RunId) -> bool {
     server.host.driven(run).is_some() || server.host.journal().is_held(run)
 }
 
 /// A run that would be running and that nobody goes on with has lost its host; it waits for
 /// somebody to go on with it.
-pub(super) fn told(status: LoopStatus, alive: bool) -> LoopStatus {
-    match status {
-        LoopStatus::Running if !alive => LoopStatus::Waiting,
-        status => status,
+pub(super) fn is_interrupted(status: LoopStatus, alive: bool) -> bool {
+    status == LoopStatus::Running && !alive
+}
+
+/// What leads on from where a run stands, where that is not to answer it.
+pub(super) fn way_on(report: &Report, status: LoopStatus, alive: bool) -> Option<String> {
+    let resume = format!("`resume_workflow` with workflow_id {}", report.run);
+    if is_interrupted(status, alive) {
+        return Some(format!(
+            "the run was interrupted, and nobody goes on with it: {resume} does"
+        ));
     }
+    match status {
+        LoopStatus::Sleeping if !alive => Some(format!("nobody wakes the run: {resume} does")),
+        LoopStatus::Failed => {
+            let error = report.error.as_ref()?;
+            match error.kind {
+                // The same would happen again.
+                FailureKind::Arguments => None,
+                FailureKind::TimeLimit => Some(format!(
+                    "{resume} goes on, with its time again; execution_timeout gives it another"
+                )),
+                FailureKind::ReturnValues => Some(format!("{resume} looks for them again")),
+                _ if error.step.is_none() => None,
+                FailureKind::Limit if error.message.contains("max_states") => {
+                    Some(format!("{resume} and a higher max_states goes on"))
+                }
+                FailureKind::Child => Some(format!(
+                    "{resume} tries the items that failed again; those that are done stay done"
+                )),
+                _ => Some(format!("{resume} tries the failed step again")),
+            }
+        }
+        LoopStatus::Running
+        | LoopStatus::Waiting
+        | LoopStatus::WaitingForTasks
+        | LoopStatus::Sleeping
+        | LoopStatus::Completed
+        | LoopStatus::Cancelled => None,
+    }
+}
+
+/// How a run stands for whoever may go on with it: one that was interrupted waits for that.
+pub(super) fn told(status: LoopStatus, alive: bool) -> LoopStatus {
+    match is_interrupted(status, alive) {
+        true => LoopStatus::Waiting,
+        false => status,
+    }
+}
+
+/// The values of a run as an answer has them.
+pub(super) struct Values {
+    pub(super) output: Value,
+    pub(super) variables: Map<String, Value>,
+    pub(super) state: Value,
+    /// Bytes of a log that fit beside them.
+    pub(super) log_room: usize,
+}
+
+impl Values {
+    pub(super) fn of(report: &Report, short: bool) -> Self {
+        let mut room = Room::new();
+        let (output, state) = (report.output.to_json(), report.state.to_json());
+        let variables = object(&report.variables);
+        let (output, variables, state) = match short {
+            true => (
+                room.value(output, "output"),
+                room.map(variables, "variables"),
+                room.value(state, ""),
+            ),
+            false => (output, variables, state),
+        };
+        Values {
+            output,
+            variables,
+            state,
+            log_room: room.for_log(),
+        }
+    }
+}
+
+/// Questions of which one stands whole beside them.
+fn in_short(pending: Vec<Map<String, Value>>) -> Vec<Map<String, Value>> {
+    let short = |it| excerpt::brief(it, ASKED);
+    pending.into_iter().map(short).collect()
+}
+
+/// The value at a path of what a run has beside its state: of `variables`, `output`, or `log` with
+/// the number of an entry.
+pub(super) fn beside_state(
+    server: &Server,
+    report: &Report,
+    path: &str,
+) -> Result<Option<Value>, Refused> {
+    let parts: Vec<&str> = path.split('.').collect();
+    let found = match parts[0] {
+        "variables" => below(&report.variables, &parts[1..]).map(Given::to_json),
+        "output" => below(&report.output, &parts[1..]).map(Given::to_json),
+        "log" => {
+            let number = parts.get(1).and_then(|number| number.parse().ok());
+            let Some(number) = number else {
+                return Ok(None);
+            };
+            let page = server.host.execution_log(report.run, number, 1)?;
+            let entry = page.entries.into_iter().next();
+            let entry = entry.and_then(|entry| serde_json::to_value(entry).ok());
+            let entry = entry.as_ref().map(Given::from);
+            entry.and_then(|entry| below(&entry, &parts[2..]).map(Given::to_json))
+        }
+        _ => below(&report.variables, &parts).map(Given::to_json),
+    };
+    Ok(found)
+}
+
+fn below<'v>(value: &'v Given, path: &[&str]) -> Option<&'v Given> {
+    path.iter().try_fold(value, |here, part| match here {
+        Given::List(list) => list.0.get(part.parse::<usize>().ok()?),
+        here => here.get(part),
+    })
 }
 
 /// Everything about a run.
 pub(super) fn status(
     server: &Server,
     run: RunId,
-    log_cursor: Option<&str>,
+    extent: Extent<'_>,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
     let report = server.host.report(run)?;
-    let alive = is_alive(server, run);
+    // Whoever had a run that is over may be on the way out.
+    let is_over = match report.status {
+        ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => true,
+        ReportStatus::Waiting | ReportStatus::Interrupted => false,
+    };
+    let alive = !is_over && is_alive(server, run);
     let all_pending = pending(server, &report)?;
-    let (execution_log, next_log_cursor) = log(server, run, log_cursor)?;
+    let values = Values::of(&report, matches!(extent, Extent::Answer { .. }));
+    let (execution_log, next_log_cursor) = match extent {
+        Extent::Answer { log: false, .. } => (Vec::new(), None),
+        Extent::Answer { log: true, cursor } => log(server, run, cursor, logged, values.log_room)?,
+        Extent::Whole => log(server, run, None, |_, entry| entry, values.log_room)?,
+    };
     let program = server.host.program_of(run)?;
+    let status = loop_status(server, &report)?;
     let kept = report.kept.as_ref().and_then(|kept| kept.as_ref().ok());
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
-        status: told(loop_status(server, &report)?, alive),
+        status: told(status, alive),
+        interrupted: is_interrupted(status, alive),
+        note: way_on(&report, status, alive),
         wake_at: server.host.sleeps_until(&report)?.map(time::iso),
         alive,
         pending: all_pending.first().cloned(),
-        all_pending,
+        all_pending: in_short(all_pending),
         execution_log,
         next_log_cursor,
-        state: report.state.to_json(),
-        final_variables: object(&report.variables),
-        output: report.output.to_json(),
+        state: values.state,
+        final_variables: values.variables,
+        output: values.output,
         return_values: return_values(&report),
         workflow_signature: WorkflowSignature::of(program.graph()),
         workflow_saved: kept.is_some_and(|kept| kept.is_new),
@@ -192,13 +317,42 @@ impl Untold {
     }
 }
 
+/// An entry of a log as an answer has it, by its number.
+fn logged(number: usize, entry: LogEntry) -> LogEntry {
+    let path = |part: &str| format!("log.{number}.{part}");
+    match entry {
+        LogEntry::Execution {
+            state,
+            tool,
+            params,
+            result,
+            tool_success,
+            error,
+            elapsed_time,
+            transition,
+            timestamp,
+        } => LogEntry::Execution {
+            state,
+            tool,
+            params: excerpt::logged(params, &path("params")),
+            result: excerpt::logged(result, &path("result")),
+            tool_success,
+            error: error.map(|error| excerpt::logged_text(error, &path("error"))),
+            elapsed_time,
+            transition,
+            timestamp,
+        },
+        entry => entry,
+    }
+}
+
 /// How many of some entries fit into an answer.
-fn fitting<'a>(entries: impl Iterator<Item = &'a LogEntry>) -> usize {
+fn fitting<'a>(entries: impl Iterator<Item = &'a LogEntry>, room: usize) -> usize {
     let mut size = 0;
     let mut fitting = 0;
     for entry in entries {
         size += serde_json::to_string(entry).map_or(0, |text| text.len());
-        if fitting > 0 && size > LOG_SIZE {
+        if fitting > 0 && size > room {
             break;
         }
         fitting += 1;
@@ -207,10 +361,12 @@ fn fitting<'a>(entries: impl Iterator<Item = &'a LogEntry>) -> usize {
 }
 
 /// A page of what happened in a run, and where the next one begins.
-pub(super) fn log(
+fn log(
     server: &Server,
     run: RunId,
     cursor: Option<&str>,
+    told: impl Fn(usize, LogEntry) -> LogEntry,
+    room: usize,
 ) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
     let untold = match cursor {
         None => Untold {
@@ -228,8 +384,9 @@ pub(super) fn log(
     let page = server
         .host
         .execution_log(run, untold.first, LOG_PAGE.min(left))?;
-    let mut entries = page.entries;
-    let fitting = fitting(entries.iter());
+    let entries = (untold.first..).zip(page.entries);
+    let mut entries: Vec<LogEntry> = entries.map(|(at, entry)| told(at, entry)).collect();
+    let fitting = fitting(entries.iter(), room);
     let next = match fitting < entries.len() {
         true => Some(untold.first + fitting),
         false => page.next,
@@ -244,9 +401,12 @@ pub(super) fn log(
 pub(super) fn latest_log(
     server: &Server,
     run: RunId,
+    room: usize,
 ) -> Result<(Vec<LogEntry>, Option<String>), Refused> {
-    let (first, mut entries) = server.host.latest_log(run, LOG_PAGE)?;
-    let older = entries.len() - fitting(entries.iter().rev());
+    let (first, entries) = server.host.latest_log(run, LOG_PAGE)?;
+    let entries = (first..).zip(entries);
+    let mut entries: Vec<LogEntry> = entries.map(|(at, entry)| logged(at, entry)).collect();
+    let older = entries.len() - fitting(entries.iter().rev(), room);
     entries.drain(..older);
     let until = first + older;
     let untold = Untold {

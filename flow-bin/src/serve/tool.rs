@@ -22,7 +22,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use super::Server;
-use super::line::Structure;
+use super::line::{Structure, Written};
 use super::log::{self, Threshold};
 
 /// The name that stands for the list of workflows; a workflow called so is `_list`.
@@ -66,8 +66,8 @@ refused_from!(
 pub(crate) enum Reply<T> {
     /// This.
     Done(T),
-    /// The same, as the JSON text that it was the last time.
-    Again(Arc<str>),
+    /// The same, as it was written the last time.
+    Again(Arc<Written>),
     /// The person in front of the client is asked first; the client then calls again.
     Ask(Box<InputRequiredResult>),
 }
@@ -173,7 +173,7 @@ impl Offer {
                     let result = match answering.await?.into() {
                         Reply::Ask(ask) => return Ok((*ask).into()),
                         Reply::Done(response) => structure.result(&response),
-                        Reply::Again(text) => structure.again(&text),
+                        Reply::Again(answer) => structure.again(&answer),
                     };
                     Ok(result?.into())
                 })
@@ -194,6 +194,8 @@ pub(crate) struct Offers {
     by_name: HashMap<&'static str, usize>,
     /// Their schemas are made when somebody wants to see them.
     listed: OnceLock<Vec<rmcp::model::Tool>>,
+    /// Only those that change nothing.
+    read_only: bool,
 }
 
 impl Offers {
@@ -205,6 +207,7 @@ impl Offers {
             super::memory::offers(),
             super::brief::offers(),
             super::agent::offers(),
+            super::run_list::offers(),
             super::debug::offers(),
         ]
         .into_iter()
@@ -221,6 +224,29 @@ impl Offers {
                 .collect(),
             listed: OnceLock::new(),
             offers,
+            read_only,
+        }
+    }
+
+    /// Whether nothing can be changed with them.
+    pub(crate) fn are_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// What to say of a tool that is not offered.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        let known = tools::served().find(|tool| tool.name == name);
+        match (known, self.near(name)) {
+            (Some(tool), _) if self.read_only && !tool.read_only => {
+                format!("`{name}` is not offered: the server was started with --read-only")
+            }
+            (Some(_), _) => {
+                format!("`{name}` is not offered: the server was started with other --toolsets")
+            }
+            (None, Some(near)) => {
+                format!("there is no tool `{name}`: did you mean `{near}`?")
+            }
+            (None, None) => format!("there is no tool `{name}`"),
         }
     }
 
@@ -263,7 +289,7 @@ impl Offers {
     }
 
     /// The tool that was probably meant.
-    pub(crate) fn near(&self, name: &str) -> Option<&'static str> {
+    fn near(&self, name: &str) -> Option<&'static str> {
         nearest_or_part(name, self.offers.iter().map(|offer| offer.tool.name))
     }
 }
@@ -302,4 +328,41 @@ fn listed(tool: &'static Tool) -> rmcp::model::Tool {
         .with_title(tool.title)
         .with_raw_output_schema(object(tool.output_schema()))
         .with_annotations(annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_calls_a_tool_that_is_not_offered_is_told_what_keeps_it_out() {
+        let groups = [
+            Toolset::Terminal,
+            Toolset::Workflow,
+            Toolset::Agent,
+            Toolset::Debug,
+        ];
+        for group in groups {
+            let offers = Offers::new(&[group], false);
+            for tool in tools::served().filter(|tool| !offers.has(tool.name)) {
+                let name = tool.name;
+                let expected = format!(
+                    "`{name}` is not offered: the server was started with other --toolsets"
+                );
+                assert_eq!(offers.missing(name), expected);
+            }
+        }
+        let offers = Offers::new(&groups, true);
+        let expected = "`start_workflow` is not offered: the server was started with --read-only";
+        assert_eq!(offers.missing("start_workflow"), expected);
+        let expected = "there is no tool `list_workflow`: did you mean `list_workflows`?";
+        assert_eq!(offers.missing("list_workflow"), expected);
+    }
+
+    #[test]
+    fn whoever_can_start_a_run_can_stop_it() {
+        for group in [Toolset::Workflow, Toolset::Agent] {
+            assert!(Offers::new(&[group], false).has("complete_workflow"));
+        }
+    }
 }

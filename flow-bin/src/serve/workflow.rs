@@ -20,7 +20,7 @@ use super::definition::Definition;
 use super::library::all_listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
-use super::standing::{self, object, seconds};
+use super::standing::{self, Values, seconds};
 use super::tool::{Call, LIST, Offer, Refused, Reply};
 use super::{Server, elicit};
 use crate::cli;
@@ -95,6 +95,7 @@ async fn run_workflow(
         validation_errors: Vec::new(),
         warnings: Vec::new(),
         error: None,
+        note: None,
     };
     let graph = match definition {
         Definition::Ready { graph, warnings } => {
@@ -154,16 +155,18 @@ async fn run_workflow(
         }
         Outcome::Stands(report, driven) => (*report, driven),
     };
-    let (log, next) = standing::latest_log(&server, report.run)?;
+    let values = Values::of(&report, true);
+    let (log, next) = standing::latest_log(&server, report.run, values.log_room)?;
     response.status = status(&server, &report, driven)?;
     response.success = response.status == RunStatus::Completed;
+    response.note = note(&server, &report, driven)?;
     response.workflow_id = Some(report.run.to_string());
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
     response.return_values = standing::return_values(&report);
-    response.session_id = report.last_session.or(response.session_id);
-    response.final_variables = object(&report.variables);
-    response.output = report.output.to_json();
+    response.session_id = report.last_session.clone().or(response.session_id);
+    response.final_variables = values.variables;
+    response.output = values.output;
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
     response.total_elapsed_time = seconds(report.elapsed_ms);
     response.error = report.error.map(|error| error.message);
@@ -241,21 +244,24 @@ async fn flow(
         Outcome::Stands(report, driven) => (*report, driven),
     };
     let status = status(&server, &report, driven)?;
+    let values = Values::of(&report, true);
     if request.verbose {
-        response.execution_log = Some(standing::latest_log(&server, report.run)?.0);
+        let (log, _) = standing::latest_log(&server, report.run, values.log_room)?;
+        response.execution_log = Some(log);
     }
     response.success = status == RunStatus::Completed;
+    response.note = note(&server, &report, driven)?;
     response.status = Some(status);
     response.workflow_id = Some(report.run.to_string());
     response.pending = standing::pending(&server, &report)?.into_iter().next();
     response.states_executed = Some(report.states_executed);
     response.total_elapsed_time = Some(seconds(report.elapsed_ms));
-    response.output = Some(report.output.to_json());
+    response.output = Some(values.output);
     response.return_values = report
         .return_values
         .is_some()
         .then(|| standing::return_values(&report));
-    response.state = Some(report.state.to_json());
+    response.state = Some(values.state);
     response.final_state = report.final_state;
     response.error = report.error.map(|error| error.message);
     Ok(response.into())
@@ -336,7 +342,8 @@ async fn run(server: &Arc<Server>, wanted: Wanted, call: &Call) -> Result<Outcom
         Followed::Stood(Stood::Broken(reason)) => return Err(Refused(reason)),
         Followed::Going => (Box::new(server.host.report(run)?), true),
     };
-    let waits = report.status == ReportStatus::Waiting && !driven;
+    let waits =
+        report.status == ReportStatus::Waiting && (!driven || standing::asks(server, &report)?);
     if waits && wanted.asks && call.is_stateless && call.can_ask() && !put_off(call) {
         let pending = server.host.pending(&report)?;
         if let Some(ask) = question(server, run, &pending, None) {
@@ -448,11 +455,18 @@ async fn answered(
             Err(host::Error::Refused(Refusal::Invalid(reason))) => {
                 return Ok(question(server, run, &pending, Some((about, &reason))));
             }
-            Err(host::Error::Refused(_)) => {}
+            Err(host::Error::Refused(_) | host::Error::TooLate { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(None)
+}
+
+/// What leads on from where a run stands.
+fn note(server: &Server, report: &Report, driven: bool) -> Result<Option<String>, Refused> {
+    let status = standing::loop_status(server, report)?;
+    let alive = driven || standing::is_alive(server, report.run);
+    Ok(standing::way_on(report, status, alive))
 }
 
 /// How a run stands, in the words of the run tools.
@@ -461,9 +475,9 @@ fn status(server: &Server, report: &Report, driven: bool) -> Result<RunStatus, R
         ReportStatus::Completed => RunStatus::Completed,
         ReportStatus::Failed => RunStatus::Failed,
         ReportStatus::Cancelled => RunStatus::Cancelled,
-        // A run that is still driven may nevertheless only wait for an answer.
+        // A run that is still driven may nevertheless wait for an answer.
         ReportStatus::Waiting | ReportStatus::Interrupted => {
-            match driven && !standing::only_asks(server, report)? {
+            match driven && !standing::asks(server, report)? {
                 true => RunStatus::Running,
                 false => RunStatus::Waiting,
             }

@@ -149,6 +149,37 @@ outputs: {r: {type: string, value: '{{ state.r.response }}'}}
     );
 }
 
+/// A workflow with a task for an agent.
+const POEM: &str = "steps:
+  - {id: write, type: delegate, instructions: 'Write a poem.', output_to: r}
+outputs: {r: {type: string, value: '{{ state.r.response }}'}}
+";
+
+#[test]
+fn every_command_of_an_agents_line_reads_the_instructions() {
+    let place = Place::with(&[("poem.yaml", POEM), ("sub/file", "")]);
+    let told = |agent: &str| {
+        let mut command = place.command(&["run", "poem.yaml", "--format", "json"]);
+        let ran = command.env("FLOW_AGENT", agent).output().unwrap();
+        super::Ran::from(ran).json()["output"]["r"].clone()
+    };
+    assert_eq!(told("cd sub && cat"), "Write a poem.");
+    assert_eq!(told("echo a; cat"), "a\nWrite a poem.");
+    assert_eq!(told("cat | tr a-z A-Z"), "WRITE A POEM.");
+    assert_eq!(told("true | cat; echo unread"), "unread");
+}
+
+#[test]
+fn an_agent_command_that_says_nothing_has_not_answered() {
+    let place = Place::with(&[("poem.yaml", POEM)]);
+    let mut command = place.command(&["run", "poem.yaml", "--format", "json"]);
+    let ran = command.env("FLOW_AGENT", "cat >/dev/null").output();
+    let ran = super::Ran::from(ran.unwrap());
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let error = ran.json()["error"].to_string();
+    assert!(error.contains("`cat >/dev/null` gave no answer"), "{error}");
+}
+
 #[test]
 fn an_agent_command_finishes_what_is_built_in() {
     let place = Place::with(&[("spec.md", "A clock.")]);
@@ -239,7 +270,7 @@ fn an_agent_that_the_definition_does_not_describe_is_told_what_its_file_says() {
     assert_eq!(pending["agent_instructions"], "You are a glad poet.\n");
     let ran = place
         .command(&["resume", "latest", "-q"])
-        .env("FLOW_AGENT", "cat >heard")
+        .env("FLOW_AGENT", "tee heard")
         .output()
         .unwrap();
     let ran = super::Ran::from(ran);
@@ -310,4 +341,28 @@ states:
         assert_eq!(ran.code, 1, "{}", ran.stderr);
         assert!(ran.stderr.contains(said), "{most}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn the_logs_of_a_run_that_only_calls_others_are_theirs() {
+    let place = Place::with(&[
+        (
+            "outer.yaml",
+            "steps: [{id: sub, type: call, workflow: inner}]\n",
+        ),
+        (
+            "inner.yaml",
+            "name: inner\nsteps: [{id: say, type: shell, command: echo hi}]\n",
+        ),
+    ]);
+    assert_eq!(place.run(&["run", "outer.yaml", "-q"]).code, 0);
+    let logs = place.run(&["logs", "latest"]);
+    let shown = place.run(&["show", "latest", "--format", "json"]).json();
+    let inner = shown["children"][0].as_str().unwrap();
+    assert!(
+        logs.stderr.contains(&format!("`flow logs {inner}`")),
+        "{}",
+        logs.stderr
+    );
+    assert!(place.run(&["logs", inner]).stdout.contains("hi"));
 }

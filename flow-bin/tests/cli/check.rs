@@ -238,3 +238,82 @@ fn a_called_workflow_is_found_in_the_project_and_beside_the_file() {
     let user = Place::with(&[("a.yaml", call), ("config/workflows/other.yaml", GOOD)]);
     assert_eq!(user.run(&["check", "a.yaml", "--strict"]).code, 0);
 }
+
+#[test]
+fn a_workflow_that_says_another_name_than_it_is_found_by_is_told() {
+    let named = format!("name: release\n{GOOD}");
+    let place = Place::with(&[
+        (".flow/workflows/deploy.yaml", &named),
+        (".flow/workflows/a/b.yaml", &format!("name: a:b\n{GOOD}")),
+        ("elsewhere.yaml", &named),
+    ]);
+    let said = "says `name: release` and is found as `deploy`";
+    for words in [
+        &["check"][..],
+        &["check", ".flow/workflows/deploy.yaml"],
+        &["check", "."],
+    ] {
+        let checked = place.run(words);
+        assert_eq!(checked.code, 0, "{}", checked.stderr);
+        assert_eq!(
+            checked.stderr.matches(said).count(),
+            1,
+            "{words:?}: {}",
+            checked.stderr
+        );
+        assert_eq!(
+            checked.stderr.matches("is found as").count(),
+            1,
+            "{}",
+            checked.stderr
+        );
+    }
+    assert!(
+        !place
+            .run(&["check", "elsewhere.yaml"])
+            .stderr
+            .contains("is found as")
+    );
+}
+
+#[test]
+fn a_field_that_is_imported_and_included_is_one_field() {
+    let scores = "name: scores
+state: {points: [3]}
+computed: {score: {from: points, transform: input.length}}
+steps: [{type: set_state, updates: {points: [5, 6]}}]
+";
+    let game = "name: game
+imports: [scores.yaml]
+outputs: {score: '{{ state.score }}'}
+steps: [{type: call, workflow: scores, shares_computed: true}]
+";
+    let own = game.replace(
+        "imports: [scores.yaml]",
+        "state: {n: 1}\ncomputed: {score: {from: n, transform: input}}",
+    );
+    let place = Place::with(&[
+        (".flow/workflows/scores.yaml", scores),
+        (".flow/workflows/game.yaml", game),
+        (".flow/workflows/own.yaml", &own),
+    ]);
+    let ran = place.run(&["check", ".flow/workflows/game.yaml"]);
+    assert_eq!(
+        ran.stderr, "1 file checked, no findings\n",
+        "{}",
+        ran.stdout
+    );
+    let ran = place.run(&["check", ".flow/workflows/own.yaml"]);
+    assert!(ran.stdout.contains("F117"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_summary_names_an_error_before_a_warning() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "inputs: {unread: string}\nsteps:\n  - {type: shell, command: 'echo {{ item }}'}\n",
+    )]);
+    let check = place.run(&["check", "w.yaml"]);
+    let hint = "`flow explain F052` says more";
+    assert!(check.stderr.contains(hint), "{}", check.stderr);
+}

@@ -50,7 +50,7 @@ fn a_failed_step_keeps_its_error_and_each_attempt_is_a_visit() {
     );
     let failed = [
         json!(["fine", "success", null]),
-        json!(["again", "stopped", null]),
+        json!(["again", "failure", error]),
         json!(["again.0/boom", "failure", error]),
     ];
     assert_eq!(visits(&place), failed);
@@ -235,4 +235,145 @@ fn runs_are_listed_by_several_statuses() {
     assert_eq!(count("completed,failed"), 2);
     assert_eq!(count("failed,waiting"), 1);
     assert_eq!(place.run(&["runs", "--status", "failed,bad"]).code, 2);
+}
+
+#[test]
+fn a_run_that_lost_its_host_is_found_as_interrupted() {
+    let place = Place::with(&[
+        (
+            "w.yaml",
+            "steps:\n  - {id: long, type: shell, command: 'touch began; sleep 60', timeout: 100}\n",
+        ),
+        (
+            "asks.yaml",
+            "steps:\n  - {id: q, type: prompt, kind: text, message: 'Well?'}\n",
+        ),
+    ]);
+    let mut child = super::resume::begun(&place, &["run", "w.yaml"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(place.run(&["run", "asks.yaml"]).code, 5);
+    let found = |status: &str| {
+        let listed = place.run(&["runs", "--status", status, "--format", "json"]);
+        let runs = listed.json()["runs"].as_array().unwrap().clone();
+        let names = runs
+            .iter()
+            .map(|run| run["workflow"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(found("interrupted"), ["w"]);
+    assert_eq!(found("waiting"), ["asks", "w"]);
+    assert_eq!(found("interrupted,failed"), ["w"]);
+    // A page of runs that are not wanted hides none that are.
+    let listed = place.run(&[
+        "runs",
+        "--status",
+        "interrupted",
+        "--limit",
+        "1",
+        "--format",
+        "json",
+    ]);
+    let lost = listed.json()["runs"][0]["run_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(place.run(&["cancel", &lost]).code, 0);
+    assert_eq!(found("interrupted"), [""; 0]);
+    assert_eq!(place.run(&["runs", "--limit", "0"]).code, 2);
+    assert_eq!(place.run(&["runs", "--status", "lost"]).code, 2);
+}
+
+#[test]
+fn a_child_that_does_not_begin_is_told_as_any_child_that_fails() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "state: {list: [0, {n: x}]}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: child, type: shell, command: 'exit {{ inputs.n }}'}
+steps:
+  - {id: each, type: foreach, items: '{{ state.list }}', task: one, sequential: true, on_child_error: continue}
+",
+    )]);
+    let run = place.run(&["run", "w.yaml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let error = "item 1 of `each` does not fit the inputs of the task";
+    let line = format!("✗ each.1/each: {error}");
+    assert!(run.stderr.contains(&line), "{}", run.stderr);
+    let told = visits(&place);
+    assert_eq!(told[2][0], "each.1/each");
+    assert_eq!(told[2][1], "failure");
+    assert!(told[2][2].as_str().unwrap().starts_with(error), "{told:?}");
+}
+
+#[test]
+fn what_a_task_does_when_it_fails_is_told_with_its_type_and_its_end() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "tasks:
+  one:
+    on_error:
+      return: true
+      steps:
+        - {id: clean, type: shell, command: 'true'}
+    steps:
+      - {id: child, type: shell, command: 'false'}
+steps:
+  - {id: each, type: foreach, items: [0], task: one}
+",
+    )]);
+    let run = place.run(&["run", "w.yaml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("✓ each.0/clean"), "{}", run.stderr);
+    let told = place.run(&["run", "w.yaml", "--format", "jsonl"]);
+    let started = |line: &Value| line["event"] == "step_started" && line["step"] == "each.0/clean";
+    let lines = told.stdout.lines().map(serde_json::from_str);
+    let clean = lines.map(Result::unwrap).find(started).unwrap();
+    assert_eq!(clean["type"], "shell");
+}
+
+#[test]
+fn a_container_that_fails_by_itself_is_told_and_one_that_fails_inside_is_told_of_the_step() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "state: {a: {}}
+steps:
+  - {id: bad, type: condition, if: '{{ state.a.b.c }}', then: [{type: shell, command: 'true'}], on_error: continue}
+  - {id: loop, type: while, if: '{{ state.a.b.c }}', max_iterations: 3, steps: [{type: shell, command: 'true'}], on_error: continue}
+  - {id: list, type: foreach, items: '{{ state.a.b }}', steps: [{type: shell, command: 'true'}], on_error: continue}
+  - {id: outer, type: condition, if: true, then: [{id: inner, type: shell, command: 'exit 3'}], on_error: continue}
+",
+    )]);
+    let run = place.run(&["run", "w.yaml"]);
+    let failed = |step: &str| run.stderr.matches(&format!("✗ {step}: ")).count();
+    let told = ["bad", "loop", "list", "outer", "inner"].map(failed);
+    assert_eq!(told, [1, 1, 1, 0, 1], "{}", run.stderr);
+}
+
+#[test]
+fn a_step_of_a_called_run_is_told_with_the_step_that_called_it() {
+    let place = Place::with(&[
+        (
+            "w.yaml",
+            "tasks:
+  one:
+    steps:
+      - {id: sub, type: call, workflow: s}
+steps:
+  - {id: all, type: foreach, items: [1, 2], task: one}
+",
+        ),
+        (
+            ".flow/workflows/s.yaml",
+            "steps:\n  - {id: lock, type: shell, command: 'true'}\n",
+        ),
+    ]);
+    let run = place.run(&["run", "w.yaml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for line in ["✓ all.0/sub/lock", "✓ all.1/sub/lock"] {
+        assert!(run.stderr.contains(line), "{}", run.stderr);
+    }
 }

@@ -219,3 +219,23 @@ fn a_link_out_of_the_project_is_not_followed() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("leads out of"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_key_of_the_settings_that_means_nothing_is_told() {
+    let place = Place::with(&[("flow.toml", "workflow = [\"flows\"]\n")]);
+    let listed = place.run(&["list"]);
+    let told = "flow.toml: `workflow` means nothing; did you mean `workflows`?";
+    assert!(listed.stderr.contains(told), "{}", listed.stderr);
+    let doctor = place.run(&["doctor"]);
+    let all = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(all.contains(told), "{all}");
+}
+
+#[test]
+fn a_long_default_is_cut_in_the_detailed_list() {
+    let place = Place::new();
+    let listed = place.run(&["list", "--verbose"]).stdout;
+    assert!(listed.contains("test_command"), "{listed}");
+    let longest = listed.lines().map(|line| line.chars().count()).max();
+    assert!(longest.unwrap() < 240, "{listed}");
+}

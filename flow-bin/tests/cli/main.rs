@@ -22,6 +22,7 @@ mod hostile;
 mod list;
 mod output;
 mod project;
+mod questions;
 mod resume;
 mod run;
 mod secrets;

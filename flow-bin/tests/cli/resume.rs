@@ -32,7 +32,7 @@ fn lines(place: &Place, path: &str) -> Vec<String> {
 }
 
 /// Starts a run and returns when its second step is under way.
-fn begun(place: &Place, arguments: &[&str]) -> Child {
+pub(super) fn begun(place: &Place, arguments: &[&str]) -> Child {
     let mut child = place.command(arguments).spawn().unwrap();
     while !place.path("began").exists() {
         assert_eq!(child.try_wait().unwrap(), None, "the run ended");
@@ -182,6 +182,46 @@ fn an_interrupted_run_ends_its_commands_and_can_be_resumed() {
     place.file("go", "");
     assert_eq!(place.run(&["resume", &run]).json(), json!({"done": "yes"}));
     assert_eq!(lines(&place, "log"), ["once"]);
+}
+
+#[test]
+fn a_run_whose_terminal_is_closed_ends_its_commands_and_can_be_resumed() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    // Whoever runs the tests may ignore the signal, and what is ignored is inherited.
+    let hung_up = |option: &str| {
+        let flow = place.command(&["run", "sleeps.yaml"]);
+        let mut command = Command::new("env");
+        command.arg(option).arg(flow.get_program());
+        command.args(flow.get_args()).current_dir(place.path(""));
+        let given = flow.get_envs();
+        command.envs(given.filter_map(|(name, value)| Some((name, value?))));
+        let mut child = command.spawn().unwrap();
+        while !place.path("began").exists() {
+            assert_eq!(child.try_wait().unwrap(), None, "the run ended");
+            thread::yield_now();
+        }
+        fs::remove_file(place.path("began")).unwrap();
+        signal("-HUP", &child);
+        child
+    };
+    let mut child = hung_up("--default-signal=HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!lives(&lines(&place, "pids")[0]));
+    assert_eq!(newest(&place)["interrupted"], true);
+    place.file("go", "");
+    let run = id(&newest(&place));
+    assert_eq!(place.run(&["resume", &run]).json(), json!({"done": "yes"}));
+
+    // One that was told to stay still does not hear it.
+    fs::remove_file(place.path("go")).unwrap();
+    let mut child = hung_up("--ignore-signal=HUP");
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    assert_eq!(ignored & 1, 1, "{status}");
+    signal("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!lives(lines(&place, "pids").last().unwrap()));
 }
 
 #[test]
@@ -412,4 +452,49 @@ steps:
     let over = place.run(&["resume", &run, "--max-steps", "10"]);
     assert_eq!(over.code, 2);
     assert!(over.stderr.contains("completed"), "{}", over.stderr);
+}
+
+#[test]
+fn a_run_that_another_process_drives_is_said_to_be_running() {
+    let place = Place::with(&[("sleeps.yaml", SLEEPS)]);
+    let child = begun(&place, &["run", "sleeps.yaml"]);
+    let run = id(&newest(&place));
+    let ran = place.run(&["resume", &run, "--format", "json"]);
+    assert_eq!(result(&ran), (5, "running".to_owned()));
+    assert_eq!(ran.json()["pending"], json!([]));
+    assert!(ran.stderr.contains("goes on with"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("waits"), "{}", ran.stderr);
+    signal("-TERM", &child);
+    child.wait_with_output().unwrap();
+}
+
+#[test]
+fn whoever_called_a_run_that_is_cancelled_goes_on_without_it() {
+    let place = Place::with(&[
+        (
+            "outer.yaml",
+            "steps:
+  - {id: sub, type: call, workflow: inner, on_error: {goto: after}}
+  - {id: never, type: shell, command: 'echo never >> log'}
+  - {id: after, type: shell, command: 'echo after >> log'}
+",
+        ),
+        (
+            "inner.yaml",
+            "name: inner\nsteps: [{id: ask, type: prompt, kind: text, message: 'Who?'}]\n",
+        ),
+    ]);
+    let waits = place.run(&["run", "outer.yaml", "--format", "json"]);
+    assert_eq!(result(&waits), (5, "waiting".to_owned()));
+    let outer = id(&waits.json());
+    let shown = place.run(&["show", &outer, "--format", "json"]).json();
+    let inner = shown["children"][0].as_str().unwrap();
+    let cancelled = place.run(&["cancel", inner, "--reason", "no longer needed"]);
+    assert_eq!(cancelled.code, 0, "{}", cancelled.stderr);
+    let told = format!("{outer}, which called it, is completed");
+    assert!(cancelled.stderr.contains(&told), "{}", cancelled.stderr);
+    assert_eq!(lines(&place, "log"), ["after"]);
+    let shown = place.run(&["show", &outer, "--format", "json"]).json();
+    let why = "the workflow `inner` was cancelled: no longer needed";
+    assert_eq!(shown["steps"][0]["error"], why);
 }

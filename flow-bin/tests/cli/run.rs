@@ -186,7 +186,7 @@ fn every_fault_of_the_inputs_is_told_at_once_with_the_usage() {
         "`times` must be given (an integer)",
         "`lud` is not declared; did you mean `loud`?",
         "`rate` must be a number, not `fast`",
-        "usage: flow run greet <who> <times> [-p key=value]…",
+        "usage: flow run greet.yaml <who> <times> [-p key=value]…",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
     }
@@ -485,4 +485,75 @@ fn a_run_that_is_over_at_once_is_listed_as_over() {
     assert!(runs["runs"][0]["error"].is_string(), "{runs}");
     let again = place.run(&["resume", "latest"]);
     assert_eq!(again.code, 1, "{}", again.stderr);
+}
+
+#[test]
+fn what_a_workflow_tells_people_is_shown_also_without_progress_and_is_remembered() {
+    let place = Place::with(&[(
+        "tells.yaml",
+        "inputs: {who: {type: string, default: Ada}}
+steps:
+  - {id: hello, type: prompt, message: 'Hello {{ inputs.who }}.'}
+  - {id: rest, type: wait, duration_seconds: 0, message: 'Resting for {{ inputs.who }}.'}
+",
+    )]);
+    let quiet = place.run(&["run", "tells.yaml", "-q"]);
+    assert_eq!(quiet.stderr, "Hello Ada.\nResting for Ada.\n");
+    let shown = place.run(&["show", "latest", "--format", "json"]).json();
+    let messages: Vec<&str> = shown["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|step| step["message"].as_str())
+        .collect();
+    assert_eq!(messages, ["Hello Ada.", "Resting for Ada."]);
+    let table = place.run(&["show", "latest"]).stdout;
+    assert!(table.contains("Resting for Ada."), "{table}");
+    let log = place.run(&["logs", "latest", "--step", "hello"]).stdout;
+    assert_eq!(log, "Hello Ada.\n");
+    let objects = place.run(&["run", "tells.yaml", "--format", "jsonl"]);
+    let told: Vec<String> = objects
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter_map(|object| object["message"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(told, ["Hello Ada.", "Resting for Ada."]);
+}
+
+#[test]
+fn commands_run_where_the_caller_is_and_know_their_project() {
+    let place = Place::with(&[
+        (
+            ".flow/workflows/where.yaml",
+            "steps:
+  - {id: where, type: shell, command: 'pwd; echo \"$FLOW_PROJECT_DIR\"', output_format: lines, output_to: places}
+outputs: {places: '{{ state.places }}'}
+",
+        ),
+        ("sub/deep/file", ""),
+    ]);
+    let deep = std::path::Path::new("sub/deep");
+    let ran = place.command_in(deep, &["where"]).output().unwrap();
+    let ran = super::Ran::from(ran);
+    let root = place.path("").canonicalize().unwrap();
+    let places = ran.json()["places"].clone();
+    assert_eq!(places[0], root.join(deep).to_str().unwrap());
+    let project = std::path::Path::new(places[1].as_str().unwrap());
+    assert_eq!(project.canonicalize().unwrap(), root);
+}
+
+#[test]
+fn the_lines_of_a_command_stay_lines_in_the_plan() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "steps:\n  - id: two\n    type: shell\n    command: |\n      cd here\n      make it\n",
+    )]);
+    let plan = place.run(&["run", "w.yaml", "--dry-run"]).stdout;
+    let mut lines = plan.lines().skip_while(|line| !line.contains("$ cd here"));
+    assert!(
+        lines.next().is_some_and(|line| line.ends_with("$ cd here")),
+        "{plan}"
+    );
+    assert_eq!(lines.next().map(str::trim), Some("make it"), "{plan}");
 }

@@ -362,6 +362,43 @@ fn a_question_for_a_secret_can_be_interrupted() {
 }
 
 #[test]
+fn neither_commands_nor_terminals_are_told_what_the_caller_keeps_secret() {
+    let place = Place::with(&[(
+        "told.yaml",
+        r#"outputs: {terminal: '{{ state.terminal }}', command: '{{ state.command }}'}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: typed}]
+  typed:
+    action: {tool: run_command, params: {command: 'echo "$FLOW_TOKEN/$FLOW_SECRET_OTHER/$ORDINARY"'}}
+    transitions: [{condition: success, next_state: keep}]
+  keep:
+    action: {type: set_state, updates: {terminal: '{typed_output}'}}
+    transitions: [{condition: success, next_state: run}]
+  run:
+    action: {type: shell, command: 'echo "$FLOW_TOKEN/$FLOW_SECRET_OTHER/$ORDINARY"'}
+    transitions: [{condition: success, next_state: keep_too}]
+  keep_too:
+    action: {type: set_state, updates: {command: '{run_stdout}'}}
+    transitions: [{condition: success, next_state: close}]
+  close:
+    action: {tool: exit_terminal}
+"#,
+    )]);
+    let mut command = place.command(&["run", "told.yaml"]);
+    command.env("FLOW_TOKEN", SECRET);
+    command.env("FLOW_SECRET_OTHER", SECRET);
+    command.env("ORDINARY", "ordinary");
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told = ran.json();
+    let seen = "//ordinary\n";
+    assert_eq!(told, json!({"terminal": seen, "command": seen}));
+}
+
+#[test]
 fn a_secret_that_went_through_the_state_is_seen_by_no_expression() {
     let place = Place::with(&[(
         "through.yaml",

@@ -65,7 +65,97 @@ fn the_built_in_test_runner_runs_tests() {
     assert_eq!(shaky.code, 0, "{}", shaky.stderr);
     assert_eq!(shaky.json()["steady"], false);
     assert!(Path::new(&place.path("once")).exists());
-    assert_eq!(place.run(&["test-runner", "false"]).code, 1);
+    for (words, said) in [
+        (
+            &["false"][..],
+            "false fails at both attempts, with exit code 1: ",
+        ),
+        (&["echo oh no; exit 7"], "with exit code 7: oh no"),
+        (&["no-such-program"], "command not found"),
+        (&["true", "-p", "directory=nowhere"], "nowhere"),
+    ] {
+        let failed = place.run(&[&["test-runner"], words].concat());
+        assert_eq!(failed.code, 1, "{words:?}");
+        assert!(failed.stderr.contains(said), "{words:?}: {}", failed.stderr);
+    }
+}
+
+#[test]
+fn the_built_in_task_runner_runs_what_can_be_run_and_tells_what_cannot() {
+    let place = Place::new();
+    let ran = |tasks: &str| place.run(&["task-runner", tasks, "--format", "json"]);
+    let fine = ran(
+        r#"[{"name": "b", "command": "true", "needs": ["a"]}, {"name": "a", "command": "true"}]"#,
+    );
+    assert_eq!(
+        fine.json()["output"]["succeeded"],
+        serde_json::json!(["a", "b"])
+    );
+    for (tasks, said) in [
+        (
+            r#"[{"name": "a", "command": "touch ran", "needs": ["z"]}]"#,
+            "needs z, which is no task",
+        ),
+        (
+            r#"[{"name": "a", "command": "touch ran"}, {"name": "a", "command": "true"}]"#,
+            "has the name of an earlier one",
+        ),
+        (r#"[{"name": "a"}]"#, "has no command"),
+        (r#"[{"command": "touch ran"}]"#, "has no name"),
+        (
+            r#"[{"name": "a", "command": "touch ran", "needs": ["b"]}, {"name": "b", "command": "true", "needs": ["a"]}]"#,
+            "a, b need each other",
+        ),
+        (
+            r#"[{"name": "a", "command": "false"}, {"name": "b", "command": "touch ran", "needs": ["a"]}]"#,
+            "failed: a; not run: b",
+        ),
+    ] {
+        let refused = ran(tasks);
+        assert_eq!(refused.code, 1, "{tasks}: {}", refused.stderr);
+        let error = refused.json()["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(said), "{tasks}: {error}");
+        assert!(!place.path("ran").exists(), "{tasks}");
+    }
+    let tasks = r#"[{"name": "a", "command": "false"}]"#;
+    let allowed = place.run(&["task-runner", tasks, "-p", "allow_failures=true"]);
+    assert_eq!(allowed.code, 0, "{}", allowed.stderr);
+    assert_eq!(allowed.json()["failed"], serde_json::json!(["a"]));
+}
+
+#[test]
+fn built_ins_say_what_is_missing() {
+    let place = Place::with(&[
+        ("empty.md", ""),
+        ("some.md", "1. begin"),
+        (
+            "answers.json",
+            r#"{"work": {"piece": "begin", "nothing_left": false}, "repair": "never"}"#,
+        ),
+    ]);
+    for (words, said) in [
+        (&["implement"][..], "PLAN.md is no file with a plan"),
+        (
+            &[
+                "implement",
+                "-p",
+                "plan_filename=some.md",
+                "--answers",
+                "answers.json",
+            ],
+            "`give-up` ended with exit code 1: how to test is not known here",
+        ),
+        (&["plan", "none.md"], "none.md"),
+        (
+            &["plan", "empty.md"],
+            "empty.md is empty; there is nothing to plan",
+        ),
+        (&["code-review", "main", "other"], "git"),
+    ] {
+        let ran = place.run(words);
+        assert_eq!(ran.code, 1, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

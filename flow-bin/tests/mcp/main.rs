@@ -55,6 +55,11 @@ fn questions_of_runs_are_answered_by_the_names_they_are_told_under() {
 }
 
 #[test]
+fn how_a_run_stands_is_told_as_it_is() {
+    cases("standing");
+}
+
+#[test]
 fn every_tool_is_called_once_well_and_once_badly() {
     cases("tools");
 }

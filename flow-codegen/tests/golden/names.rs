@@ -736,6 +736,7 @@ pub mod odd_names_of_things {
                                             },
                                             operation: Operation::Increment,
                                             value: Some(Template::Literal(Literal::Int(1))),
+                                            beside: false,
                                         },
                                     ]
                                 }),

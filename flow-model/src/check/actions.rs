@@ -8,13 +8,17 @@ use regex::Regex;
 use super::Checker;
 use super::scope::{spaces, static_field};
 use super::values::{ArgumentFault, arguments, is_literal};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::document::{Act, Document, Field, Step, all_steps};
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::document::{Act, Computed, Document, Field, Step, all_steps};
 use crate::expression::Dialect;
+use crate::grammar::{self, habit};
 use crate::graph::{Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
 use crate::source::{FileId, Span, Spanned, Tree, Value};
-use crate::{read, source, tools};
+use crate::{read, source, structure, tools};
+
+/// What a workflow is called that is written out where it is called, until it says a name.
+const INLINE: &str = "workflow";
 
 impl<'d> Checker<'d> {
     /// Everything a document declares.
@@ -170,6 +174,7 @@ impl<'d> Checker<'d> {
         let document = self.document;
         for step in all_steps(&document.steps) {
             self.action(step, document.dialect, false);
+            self.returned(step);
         }
         for step in all_steps(&document.on_error.steps) {
             self.action(step, document.dialect, false);
@@ -185,6 +190,20 @@ impl<'d> Checker<'d> {
         }
         for tree in self.trees {
             self.secrets(tree, "");
+        }
+    }
+
+    /// What a `return` gives where the workflow says what it gives.
+    fn returned(&mut self, step: &Step<'d>) {
+        if let Act::Return { value: Some(value) } = &step.act
+            && !self.document.outputs.is_empty()
+        {
+            self.report(
+                Diagnostic::new(Code::NoEffect, self.line(value.span))
+                    .message("`value` is dropped: the result of this workflow is its `outputs`")
+                    .label("has no effect")
+                    .help("drop it, or write it to the state and read that under `outputs`"),
+            );
         }
     }
 
@@ -221,12 +240,19 @@ impl<'d> Checker<'d> {
             Act::Shell { command, .. } => {
                 self.blank(command, "command", "write what the shell is to run");
             }
-            Act::Delegate { instructions, .. } => {
+            Act::Delegate {
+                instructions,
+                returns,
+                ..
+            } => {
                 self.blank(
                     instructions,
                     "instructions",
                     "write what the agent is to do",
                 );
+                if let Some(schema) = returns {
+                    self.json_schema(schema, "returns");
+                }
             }
             Act::While {
                 max_iterations: None,
@@ -301,10 +327,16 @@ impl<'d> Checker<'d> {
                 | Act::Return { .. }
         );
         if resultless && let Some(write) = step.writes.first() {
+            let has_steps = step.bodies().any(|body| !body.is_empty());
+            let help = match &step.act {
+                _ if has_steps => "drop `output_to`; the steps inside have results of their own",
+                Act::Return { .. } => "drop `output_to`; nothing runs after `return` to read it",
+                _ => "drop `output_to`",
+            };
             self.report(
                 Diagnostic::new(Code::NoResult, write.path.span)
                     .message(format!("`{}` has no result to store", step.id.value))
-                    .help("drop `output_to`; the steps inside have results of their own"),
+                    .help(help),
             );
         }
         if let Act::SetState = step.act {
@@ -312,9 +344,10 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// A step that does nothing but write has no result that could stand for a value.
+    /// What a step sets is its result, so that nothing could stand for a value yet.
     fn values_given(&mut self, step: &Step<'d>) {
-        for write in step.writes.iter().filter(|write| write.value.is_none()) {
+        let own = step.writes.iter().filter(|write| !write.beside);
+        for write in own.filter(|write| write.value.is_none()) {
             let word = match write.operation {
                 Operation::Set => "set",
                 Operation::Append => "append",
@@ -426,6 +459,19 @@ impl<'d> Checker<'d> {
     }
 
     fn prompt(&mut self, step: &'d Step<'d>, kind: PromptKind, options: Option<&'d Tree>) {
+        let labelled = options.and_then(Tree::items).unwrap_or_default().iter();
+        let labelled = labelled.filter(|option| {
+            let names = ["label", "title", "name", "text", "description"];
+            option.get("value").is_some() && names.iter().any(|name| option.get(name).is_some())
+        });
+        for option in labelled {
+            self.report(
+                Diagnostic::new(Code::LabelledOption, self.line(option.span))
+                    .message("an option is a value as it is: neither its `value` nor its label chooses it")
+                    .label("chosen as this whole map")
+                    .help("give the values alone, `options: [a, b]`, and say in `message` what they mean"),
+            );
+        }
         let empty = options.is_some_and(|tree| tree.items().is_some_and(<[Tree]>::is_empty));
         if kind == PromptKind::Choice && (options.is_none() || empty) {
             let at = options
@@ -485,6 +531,11 @@ impl<'d> Checker<'d> {
                     .collect();
                 self.called(tree, &inputs, dialect, false);
             }
+            for (name, tree) in parameters {
+                if builtin.reader(&name.value) == tools::Reader::Run {
+                    self.inline(tree);
+                }
+            }
             return;
         }
         if open || self.lost.mentions(name) {
@@ -496,7 +547,20 @@ impl<'d> Checker<'d> {
             .message(format!("there is no tool `{name}`"))
             .label("not a tool")
             .suggest(name, known.clone().chain(declared));
-        if finding.suggestion.is_none() {
+        if grammar::step_word(name).is_some() || habit::step(name) == Some("shell") {
+            let step = habit::step(name).unwrap_or(name);
+            finding.suggestion = None;
+            finding = finding.help(match step {
+                "shell" => {
+                    "a command is `type: shell` with `command:` in place of `tool:`, or in a \
+                            terminal `tool: run_command`"
+                        .to_owned()
+                }
+                step => {
+                    format!("it is no tool but a type: write `type: {step}` in place of `tool:`")
+                }
+            });
+        } else if finding.suggestion.is_none() {
             let names: Vec<&str> = known.collect();
             finding = finding.help(format!(
                 "flow has `{}`; declare others under `tools`",
@@ -600,6 +664,9 @@ impl<'d> Checker<'d> {
             finding.suggestion = match &fault.kind {
                 tools::FaultKind::Unknown { suggestion }
                 | tools::FaultKind::NotOneOf { suggestion, .. } => suggestion.clone(),
+                tools::FaultKind::NotAKey { suggestion, .. } => {
+                    suggestion.map(|key| key.to_string())
+                }
                 _ => None,
             };
             self.report(finding);
@@ -629,7 +696,15 @@ impl<'d> Checker<'d> {
         let spaces = spaces(self.document);
         for field in &included.computed {
             let name = field.name.value.as_str();
-            if spaces[0].fields.contains_key(name) {
+            // The same field, where the file is imported as well.
+            let rule = |field: &Computed<'_>| {
+                let written = field.transform.or(field.value);
+                written.and_then(Tree::as_str).map(str::to_owned)
+            };
+            let mut own = self.document.computed.iter();
+            let is_same =
+                own.any(|own| own.imported && own.name.value == name && rule(own) == rule(field));
+            if spaces[0].fields.contains_key(name) && !is_same {
                 self.report(
                     Diagnostic::new(Code::ShadowedTier, at)
                         .message(format!(
@@ -689,6 +764,38 @@ impl<'d> Checker<'d> {
             let finding = self.argument(Code::BadCallInput, &fault, &owner, "input", names);
             self.report(finding);
         }
+    }
+
+    /// A workflow that is written out where it is called is checked where it stands.
+    fn inline(&mut self, tree: &'d Tree) {
+        let Some(source) = self.source(tree.span).filter(|_| tree.entries().is_some()) else {
+            return;
+        };
+        let mut found = structure::check(source, tree);
+        let dialect = match (read::named_dialect(tree), found.speaks_js) {
+            (Some(named), _) => named,
+            (None, true) => Dialect::Js,
+            (None, false) => Dialect::Jinja,
+        };
+        // What it imports is found where it runs.
+        if !read::imports(tree).is_empty() {
+            found.lost.import();
+        }
+        let mut findings = found.findings;
+        if structure::unwrap_document(tree).entries().is_some() && !found.oversized {
+            let document = read::document(tree, dialect, INLINE);
+            let (sources, loader) = (self.sources, self.loader);
+            let trees = std::slice::from_ref(tree);
+            let (more, _) = super::check(&document, trees, sources, &mut found.lost, loader);
+            findings.extend(more);
+            if document.strict {
+                for finding in &mut findings {
+                    finding.complete();
+                    finding.severity = Severity::Error;
+                }
+            }
+        }
+        self.findings.extend(findings);
     }
 
     /// Literals that look like secrets, anywhere in the definition.

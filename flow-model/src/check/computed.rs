@@ -191,6 +191,26 @@ impl<'d> Checker<'d> {
                 continue;
             };
             let field = dependency.path[0].to_string();
+            if field == "inputs" && dependency.tier.is_none() && !space.has(&field) {
+                if let Some(input) = dependency.path.get(1) {
+                    self.uses.input(0, input);
+                }
+                let read = match computed.transform {
+                    Some(_) => format!("write `{text}` in the transform instead of `input`"),
+                    None => format!("write `{text}` in the value"),
+                };
+                self.report(
+                    Diagnostic::new(Code::UnknownState, tree.span)
+                        .message(format!(
+                            "`{text}` is an input, and `from` names state fields"
+                        ))
+                        .label("not a state field")
+                        .help(format!(
+                            "inputs do not change: {read}, and drop it from `from`"
+                        )),
+                );
+                continue;
+            }
             if !space.has(&field) && !self.lost.may_declare(&field) {
                 self.unknown_source(&field, tree.span, computed, space);
             }

@@ -95,17 +95,9 @@ impl<'d> Checker<'d> {
         let mut first: HashMap<&str, &'d Step<'d>> = HashMap::new();
         for step in all_steps(steps) {
             let id = step.id.value.as_str();
-            if let Some(earlier) = first.get(id) {
-                self.report(
-                    Diagnostic::new(Code::DuplicateId, step.id.span)
-                        .message(format!("the id `{id}` is used twice"))
-                        .label("the second time")
-                        .related(earlier.id.span, "the first time")
-                        .help("give this step another id"),
-                );
-            } else {
-                first.insert(id, step);
-            }
+            // Its own finding is one of the first pass, which sees what cannot be read too.
+            self.ambiguous |= first.contains_key(id);
+            first.entry(id).or_insert(step);
         }
         let mut lists: Vec<&'d [Step<'d>]> = Vec::new();
         self.jumps(steps, &first, &mut lists, false);
@@ -204,8 +196,7 @@ impl<'d> Checker<'d> {
     /// What the graph shows: unreachable nodes, endless loops, reads before any write.
     pub(super) fn paths(&mut self, graph: &Graph) {
         let document = self.document;
-        let broken = self.has_errors(&[Code::NoInitialState, Code::DuplicateId]);
-        if broken {
+        if self.ambiguous || self.has_errors(&[Code::NoInitialState]) {
             return;
         }
         self.recursion(graph);

@@ -7,6 +7,7 @@ mod actions;
 mod computed;
 mod expressions;
 mod flow;
+mod json_schema;
 mod patterns;
 mod recursion;
 mod scope;
@@ -37,6 +38,8 @@ pub(crate) struct Checker<'d> {
     loader: &'d dyn Loader,
     uses: Uses,
     findings: Vec<Diagnostic>,
+    /// Two steps of one graph have the same id.
+    ambiguous: bool,
     /// What is left for large regular expressions.
     regex_budget: usize,
     /// Where the text looked at last stands; its parts are looked up one after another.
@@ -59,6 +62,7 @@ pub(crate) fn check<'d>(
         loader,
         uses: Uses::default(),
         findings: Vec::new(),
+        ambiguous: false,
         regex_budget: patterns::REGEX_BUDGET,
         places: RefCell::new(None),
     };

@@ -294,7 +294,9 @@ codes! {
     TextAround = "F044", Expression, "text around an expression",
         "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n }} > 3\"\n    command: make\n" => "inputs: {n: integer}\nsteps:\n  - type: shell\n    when: \"{{ inputs.n > 3 }}\"\n    command: make\n";
     /// A value is quoted for the place it stands in. In a comment nothing is quoted, and what is not
-    /// harmless would end it; between `$'` and `'` the shells read backslashes in ways of their own.
+    /// harmless would end it; between `$'` and `'` the shells read backslashes in ways of their own;
+    /// and in `${name:-…}` and back-quotes inside double quotes, each shell reads quotes differently.
+    /// Put the value in a variable of the shell first: `v={{ inputs.v }}`, then `${name:-$v}`.
     MisplacedValue = "F045", Expression, "a value where none can be quoted",
         "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 
@@ -444,4 +446,8 @@ codes! {
     /// In JavaScript a name that nothing declares is undefined, so a condition on it never holds.
     UndefinedName = "F127", Lint, "a name that is always undefined",
         "expressions: js\ninputs: {count: integer}\nsteps:\n  - type: condition\n    if: \"{{ cuont > 1 }}\"\n    then:\n      - type: shell\n        command: echo {{ count }}\n" => "expressions: js\ninputs: {count: integer}\nsteps:\n  - type: condition\n    if: \"{{ count > 1 }}\"\n    then:\n      - type: shell\n        command: echo {{ count }}\n";
+    /// `options` are values, shown and answered as they are. A map of a value and a label is one
+    /// option as a whole: neither part of it is an answer.
+    LabelledOption = "F128", Lint, "an option with a label",
+        "steps:\n  - type: prompt\n    kind: choice\n    message: Which channel?\n    options:\n      - {value: stable, label: For everyone}\n      - {value: beta, label: For the brave}\n" => "steps:\n  - type: prompt\n    kind: choice\n    message: Which channel, stable for everyone or beta for the brave?\n    options: [stable, beta]\n";
 }

@@ -13,6 +13,13 @@ use super::pieces::{self, Flaw, Piece, Tag, pieces};
 use super::raw::Unraw;
 use super::{Analysis, Dialect, Fault, Interpolation, Named, Read, vocabulary};
 
+/// The words that statements begin with.
+#[rustfmt::skip]
+const STATEMENTS: &[&str] = &[
+    "autoescape", "call", "do", "elif", "else", "endautoescape", "endcall", "endfilter", "endfor",
+    "endif", "endmacro", "endset", "endwith", "filter", "for", "if", "macro", "raw", "set", "with",
+];
+
 /// `elif`s recurse in the parser without a limit of its own.
 const MOST_ELIFS: usize = 128;
 
@@ -135,7 +142,10 @@ fn flaws(text: &str, pieces: &[Piece]) -> Vec<Fault> {
             Piece::Interpolation(tag) | Piece::Statement(tag) => tag,
             Piece::Text(_) | Piece::Raw { .. } => continue,
         };
-        faults.extend(tag_flaw(text, tag));
+        let no_statement = matches!(piece, Piece::Statement(_))
+            .then(|| no_statement(text, tag))
+            .flatten();
+        faults.extend(no_statement.or_else(|| tag_flaw(text, tag)));
         if matches!(piece, Piece::Statement(_)) && keyword(text, tag) == "elif" {
             elifs += 1;
             if elifs == MOST_ELIFS + 1 {
@@ -153,6 +163,24 @@ fn tag_flaw(text: &str, tag: &Tag) -> Option<Fault> {
     text[tag.inner.clone()]
         .is_empty()
         .then(|| Fault::syntax("an expression is needed between these", tag.range.clone()))
+}
+
+/// `{%` that begins no statement and has no end either: text that was not meant for Jinja, such as
+/// a format of `printf`. What is wrong with the rest of it would lead astray.
+fn no_statement(text: &str, tag: &Tag) -> Option<Fault> {
+    let word = keyword(text, tag);
+    if tag.flaw.is_none() || STATEMENTS.contains(&word) {
+        return None;
+    }
+    let start = tag.range.start;
+    let message = match word {
+        "" => "`{%` begins a statement, and none follows".to_owned(),
+        word => format!("`{{%` begins a statement, and `{word}` is none"),
+    };
+    let fault = Fault::syntax(message, start..start + 2);
+    Some(fault.with_help(
+        "put text that contains `{%` between `{% raw %}` and `{% endraw %}`, or write `{{ '{%' }}`",
+    ))
 }
 
 fn keyword<'a>(text: &'a str, tag: &Tag) -> &'a str {

@@ -130,7 +130,7 @@ pub static DOCUMENT: Record = record(
         key(
             "name",
             &Text(Pattern::Workflow, 64),
-            "What the workflow is found by.",
+            "What the workflow is called in lists and messages; it is found by its file's name.",
         )
         .default("the file's name without extension"),
         key("description", &SENTENCE, "What the workflow is for."),
@@ -786,7 +786,7 @@ const COMMON_KEYS: [Key; 14] = [
         &Duration(0.01, 30.0 * DAY),
         "How long an attempt may take.",
     )
-    .default("30 s for `shell` and `mcp_call`, 300 s for `delegate`, none for `prompt`"),
+    .default("30 s for `shell` and `mcp_call`, 300 s for an agent at work, none for whoever is waited for"),
     key(
         "on_error",
         &STEP_ON_ERROR,
@@ -1078,7 +1078,7 @@ static SHELL_KEYS: &[Key] = &[
         &Map(Pattern::Free, &Any, 1000),
         "Environment variables for it.",
     ),
-    key("working_directory", &Template, "Where it runs.").default("the project's directory"),
+    key("working_directory", &Template, "Where it runs.").default("where the run was started"),
     key(
         "output_format",
         &Word(&["result", "text", "lines", "json", "key_value"]),

@@ -270,6 +270,7 @@ pub const fn set(field: &'static [Template], value: Option<Template>) -> Write {
         },
         operation: Operation::Set,
         value,
+        beside: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Dependency, Graph, Tier};
+use super::{Dependency, Graph, Node, Tier};
 
 /// What a state field is made from, and what is made from it. Names have their tier before them, as
 /// in `raw.files`.
@@ -95,6 +95,17 @@ impl Graph {
             Tier::State => "state",
         };
         format!("{word}.{}", path.join("."))
+    }
+
+    /// Every node, wherever it stands: in the workflow, in its tasks, and in what is done when they
+    /// fail.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let tasks = self.tasks.iter().flat_map(|task| {
+            let cleanup = task.on_error.iter().map(|on_error| &on_error.body);
+            std::iter::once(&task.body).chain(cleanup)
+        });
+        let bodies = [&self.body, &self.on_error.body].into_iter().chain(tasks);
+        bodies.flat_map(|body| body.nodes.iter())
     }
 
     /// Whether some step writes a field.

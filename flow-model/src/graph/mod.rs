@@ -609,9 +609,11 @@ pub struct Call {
     /// Which workflow.
     pub target: CallTarget,
     /// Its inputs by name.
-    pub inputs: List<(Text, Template)>,
+    #[serde(deserialize_with = "by_name")]
+    pub inputs: Template,
     /// Variables of a states workflow by name.
-    pub variables: List<(Text, Template)>,
+    #[serde(deserialize_with = "by_name")]
+    pub variables: Template,
     /// The terminal session it runs in.
     pub session: Option<Template>,
     /// How many states the child may execute.
@@ -624,6 +626,21 @@ pub struct Call {
     pub shares_computed: bool,
     /// What the step's result is.
     pub answer: CallAnswer,
+}
+
+/// Values by name: a template, or, in graphs that were written down before a whole map could be
+/// one value, its entries.
+fn by_name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Entries(List<(Text, Template)>),
+        Whole(Template),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Entries(entries) => Template::Map(entries),
+        Written::Whole(template) => template,
+    })
 }
 
 /// The workflow a call runs.
@@ -830,6 +847,10 @@ pub struct Write {
     pub operation: Operation,
     /// What; `None` for the node's result.
     pub value: Option<Template>,
+    /// Stands beside what a `set_state` sets: it is made after that, with the new values as the
+    /// result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
 }
 
 /// A place in the state.

@@ -111,8 +111,8 @@ pub(super) fn finish(value: &str) -> Kind {
 pub(super) fn call(name: &str) -> Kind {
     Kind::Call(Call {
         target: CallTarget::Name(text(name)),
-        inputs: Cow::Borrowed(&[]),
-        variables: Cow::Borrowed(&[]),
+        inputs: Template::Literal(Literal::Null),
+        variables: Template::Literal(Literal::Null),
         session: None,
         max_states: None,
         execution_timeout: None,
@@ -176,6 +176,7 @@ impl Draft {
             },
             operation: Operation::Set,
             value: Some(text(value)),
+            beside: false,
         };
         self.with(|node| node.writes = vec![write].into())
     }

@@ -303,7 +303,9 @@ fn explain(said: &str, rest: &str) -> (String, String) {
         }
         _ => {}
     }
-    let help = if said.contains("flow") {
+    let help = if said.contains("flow") && rest.starts_with("{{") {
+        "put the text with `{{ … }}` in quotes: inside `{…}` and `[…]` a brace begins a map"
+    } else if said.contains("flow") {
         "close the `[` or `{` that is still open above"
     } else if said.contains("quoted scalar") {
         "close this quote, and indent every line of the text"

@@ -26,6 +26,9 @@ pub struct GetWorkflowStatusRequest {
     /// Where the log goes on: `next_log_cursor` of the answer before. Absent: from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_cursor: Option<String>,
+    /// Whether the answer has the log.
+    #[serde(default = "yes")]
+    pub include_log: bool,
 }
 
 /// How a run stands, for whoever goes on with it.
@@ -59,10 +62,11 @@ pub struct GetWorkflowStatusResponse {
     pub status: LoopStatus,
     /// With `sleeping`: when it goes on, in ISO 8601; null otherwise.
     pub wake_at: Option<String>,
-    /// Whether some process goes on with it now. A run that none goes on with, that is not over and
-    /// that waits for nobody, was interrupted or sleeps: `get_next_step` and `resume_workflow` go on
-    /// with it.
+    /// Whether some process goes on with it now.
     pub alive: bool,
+    /// Whether it is not over, waits for nobody and no process goes on with it: its client left or
+    /// its server ended. `resume_workflow` goes on with it.
+    pub interrupted: bool,
     /// The last state executed; `completed` for a workflow of steps that is over; null before the
     /// first.
     pub final_state: Option<String>,
@@ -91,9 +95,9 @@ pub struct GetWorkflowStatusResponse {
     /// The deepest level of workflows calling workflows that was reached; 0 when none was called.
     pub recursion_depth: u32,
     /// The step that waits for an answer; null when none does. Its `workflow_id` and `step_id` are
-    /// what submit_step_result takes.
+    /// what submit_step_result takes, `answer_with` says in which form.
     pub pending: Option<Map<String, Value>>,
-    /// Everything that waits for an answer, each with its `workflow_id` and `step_id`.
+    /// Everything that waits for an answer, each in the same form, with long texts shortened.
     pub all_pending: Vec<Map<String, Value>>,
     /// What happened, a page of it.
     pub execution_log: Vec<LogEntry>,
@@ -101,6 +105,9 @@ pub struct GetWorkflowStatusResponse {
     pub next_log_cursor: Option<String>,
     /// Why the run failed; null when it did not.
     pub error: Option<String>,
+    /// What leads on from here where nothing in the answer does: for a run that was interrupted or
+    /// has failed; null otherwise.
+    pub note: Option<String>,
 }
 
 tool! {
@@ -169,6 +176,9 @@ pub struct OpenTask {
     pub context: Value,
     /// Whether a sub-agent has begun it.
     pub begun: bool,
+    /// What its sub-agent is told in place of the step's prompt; absent where that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_agent_prompt: Option<String>,
 }
 
 /// A step to do, or how the run or task stands.
@@ -198,8 +208,8 @@ pub struct NextStepResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
-    /// That a submitted result was not used: its step had one before, and is wanted again under the
-    /// id of `step`; null otherwise.
+    /// That a submitted result was not used and why, what leads on from a run that has failed, or
+    /// that `output` of a task that ended long ago is no longer kept; null otherwise.
     pub note: Option<String>,
 }
 
@@ -212,6 +222,10 @@ pub struct StartWorkflowRequest {
     /// Its inputs, by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
+    /// The terminal session the run works in; its `arguments` are looked up there. Absent: the last
+    /// one you have opened, if it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// How long to wait for the first step, in seconds, while the server works.
     #[serde(default = "fifty_seconds")]
     #[schemars(range(min = 0.0, max = 7200.0))]
@@ -240,6 +254,8 @@ pub struct StartWorkflowResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// What leads on from a run that has failed; null otherwise.
+    pub note: Option<String>,
 }
 
 /// Asks for the next step.
@@ -335,7 +351,10 @@ pub struct SubmitResultRequest {
 pub struct GetWorkflowStateRequest {
     /// The run's id, or its beginning.
     pub workflow_id: String,
-    /// Paths to read, such as `files` or `config.retries`; absent for all of it.
+    /// Paths to read: `files`, `config.retries`, `files[0]`; of one tier or of the inputs with that
+    /// before it, as in `raw.files`, `computed.total`, `inputs.who`. Also of `variables`, of
+    /// `output`, and of `log` with the number of an entry, as in `log.0.result.stdout`. What they
+    /// lead to is answered whole, however long. Absent: all of the state, with long values shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
 }
@@ -348,6 +367,9 @@ pub struct GetWorkflowStateResponse {
     /// The values by field, computed ones among them; by path where paths were asked for, null for
     /// one that is not set.
     pub state: Map<String, Value>,
+    /// Computed fields that have no value because their rule failed, by name, with the reason; of
+    /// those that the paths name, where paths were asked for.
+    pub computed_errors: BTreeMap<String, String>,
 }
 
 /// How a change combines with what is there.
@@ -369,7 +391,8 @@ pub enum StateOperation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateUpdate {
-    /// Where: `raw.count`, `state.version`; without a tier it is `raw`.
+    /// Where: `raw.count`, `state.version`, `files[0].name`; without a tier it is `raw`. Computed
+    /// fields and inputs cannot be written.
     pub path: String,
     /// How.
     #[serde(default)]
@@ -457,6 +480,16 @@ pub struct CheckpointWorkflowResponse {
 pub struct ResumeWorkflowRequest {
     /// The run's id, or its beginning.
     pub workflow_id: String,
+    /// For a run that has failed: the most states or steps it may execute, those before included.
+    /// Absent: as many as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_states: Option<u64>,
+    /// For a run that has failed: the longest it may take from now on, in seconds. Absent: its time
+    /// begins again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 7200.0))]
+    pub execution_timeout: Option<f64>,
     /// How long to wait for the next step, in seconds, while the server works.
     #[serde(default = "fifty_seconds")]
     #[schemars(range(min = 0.0, max = 7200.0))]
@@ -494,6 +527,8 @@ pub struct ResumeWorkflowResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// What leads on from a run that has failed; null otherwise.
+    pub note: Option<String>,
 }
 
 /// How an agent ends a run.
@@ -526,7 +561,7 @@ pub struct CompleteWorkflowRequest {
 /// A run is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompleteWorkflowResponse {
-    /// Whether it completed.
+    /// Whether it completed, or was cancelled as it was asked to be.
     pub success: bool,
     /// The run's id.
     pub workflow_id: String,
@@ -540,6 +575,10 @@ pub struct CompleteWorkflowResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn fifty_seconds() -> f64 {
@@ -618,7 +657,7 @@ tool! {
         name: "get_workflow_state",
         title: "State of a run",
         description: "Answers the state of a run as one flat map: computed fields, then written \
-            ones. With paths only those.",
+            ones. With paths only those, whole: also values that other answers show by their ends.",
         toolset: Toolset::Agent,
         read_only: true,
         destructive: false,
@@ -634,7 +673,7 @@ tool! {
         title: "Change the state of a run",
         description: "Changes the state of a run: all updates or none. Computed fields follow; \
             those that changed and those that failed are answered. Steps write their results themselves; this is for \
-            what no step says.",
+            what no step says. The state of a run that has failed can be mended before resume_workflow.",
         toolset: Toolset::Agent,
         read_only: false,
         destructive: true,
@@ -665,8 +704,8 @@ tool! {
         name: "resume_workflow",
         title: "Go on with a run",
         description: "Goes on with a run, also one of an earlier conversation: answers its state, \
-            the last checkpoint and the step that waits. A run that failed tries its failed step \
-            again.",
+            the last checkpoint and the step that waits. A run that failed tries its failed step, \
+            or the failed items of a foreach, again; what is done stays done.",
         toolset: Toolset::Agent,
         read_only: false,
         destructive: true,

@@ -18,7 +18,8 @@ pub struct AgentRequest {
     /// How the list is written into `listing`; the list itself is there in any case.
     #[serde(default)]
     pub format: ListFormat,
-    /// Whether the list has arguments, with the rules that they must satisfy, and files as well.
+    /// Whether arguments in the list have the rules that they must satisfy, and agents and prompts
+    /// their files.
     #[serde(default)]
     pub verbose: bool,
 }
@@ -35,7 +36,8 @@ pub struct PromptRequest {
     /// How the list is written into `listing`; the list itself is there in any case.
     #[serde(default)]
     pub format: ListFormat,
-    /// Whether the list has arguments, with the rules that they must satisfy, and files as well.
+    /// Whether arguments in the list have the rules that they must satisfy, and agents and prompts
+    /// their files.
     #[serde(default)]
     pub verbose: bool,
 }
@@ -101,7 +103,7 @@ pub struct BriefListing {
     /// Its file; only with `verbose`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its arguments; only with `verbose`.
+    /// Its arguments; absent when it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<WorkflowParameter>>,
     /// What is wrong with it; null when nothing is.

@@ -4,9 +4,9 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::fault::{FaultKind, InvalidParameters, ParameterFault, Segment, noun};
-use super::{Key, Parameter, Request, Rule, Shape, Tool};
+use super::{Key, Parameter, Request, Rule, Shape, Tool, habit};
 use crate::graph::Type;
-use crate::suggest::{nearest, nearest_or_part};
+use crate::suggest::nearest_or_part;
 
 /// A parameter's value where it is known; `None` when only a run will tell.
 pub type Known<'a> = Option<&'a Value>;
@@ -157,7 +157,7 @@ impl<'a> Check<'a> {
         for (name, value) in self.params {
             let Some(parameter) = self.tool.parameter(name) else {
                 let names = self.tool.parameters().iter().map(|known| &*known.name);
-                let suggestion = nearest_or_part(name, names).map(str::to_owned);
+                let suggestion = habit::meant(name, names).map(str::to_owned);
                 self.fault(name, &[], FaultKind::Unknown { suggestion });
                 continue;
             };
@@ -212,10 +212,9 @@ impl<'a> Check<'a> {
                     let Some(key) = key.as_str().filter(|key| key.parse::<Key>().is_err()) else {
                         continue;
                     };
-                    let kind = FaultKind::NotOneOf {
-                        allowed: Key::names().map(str::to_owned).collect(),
+                    let kind = FaultKind::NotAKey {
                         found: key.to_owned(),
-                        suggestion: nearest(key, Key::names()).map(str::to_owned),
+                        suggestion: Key::meant(key),
                     };
                     self.fault(name, &[Segment::Index(index)], kind);
                 }
@@ -310,7 +309,7 @@ impl<'a> Check<'a> {
                 Some(field) => self.fits(name, path, &field.shape, entry),
                 None => {
                     let names = fields.iter().map(|field| &*field.name);
-                    let suggestion = nearest_or_part(key, names).map(str::to_owned);
+                    let suggestion = habit::meant(key, names).map(str::to_owned);
                     meant.extend(suggestion.clone());
                     self.fault(name, path, FaultKind::Unknown { suggestion });
                 }

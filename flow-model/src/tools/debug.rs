@@ -31,6 +31,9 @@ pub struct GetStateDependenciesResponse {
     pub all_deps: Vec<String>,
     /// The computed fields that change with it, in the order they do.
     pub dependents: Vec<String>,
+    /// The run that makes it: this one, or that of a workflow it includes. What the field is made
+    /// from are fields of that one.
+    pub made_in: String,
 }
 
 /// Asks how computed fields came about.
@@ -56,6 +59,8 @@ pub struct TraceTransformationsRequest {
 pub struct TransformationTrace {
     /// The field.
     pub field: String,
+    /// The run that makes it: the one that was asked about, or that of a workflow it includes.
+    pub made_in: String,
     /// When, in ISO 8601.
     pub timestamp: String,
     /// The field whose change made it due; `start` at the start of the run.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Parameter, Rule, Tool};
+use super::{Key, Parameter, Rule, Tool};
 use crate::graph::Type;
 
 /// A parameter that does not fit its tool.
@@ -70,6 +70,13 @@ pub enum FaultKind {
         found: String,
         /// The one that was probably meant.
         suggestion: Option<String>,
+    },
+    /// Its text names no key.
+    NotAKey {
+        /// The text it is.
+        found: String,
+        /// The key that was probably meant.
+        suggestion: Option<Key>,
     },
     /// Its text is not a regular expression.
     InvalidPattern {
@@ -193,6 +200,17 @@ impl ParameterFault {
                     None => format!(
                         "it can be {}",
                         list(allowed.iter().map(|name| &**name), "or")
+                    ),
+                }),
+            ),
+            FaultKind::NotAKey { found, suggestion } => (
+                format!("{place} names no key: `{found}`"),
+                Some(match suggestion {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!(
+                        "a key is one character or {}, with `ctrl-`, `alt-` or `shift-` before it \
+                         if held; text belongs in `input_text`",
+                        list(Key::names(), "or")
                     ),
                 }),
             ),

@@ -106,6 +106,10 @@ pub struct FlowResponse {
     pub available_workflows: Option<Vec<String>>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// What leads on from here where nothing in the answer does: for a run that has failed or was
+    /// interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 tool! {

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::suggest::nearest;
+
 /// A key press: `enter`, `ctrl-c`, `alt-f`, `shift-tab`, `f5`.
 ///
 /// ```
@@ -125,6 +127,37 @@ impl Key {
     /// The names of the keys that do not type a character, and `space`.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
+    }
+}
+
+impl Key {
+    /// The key that a text was probably meant to name: as editors write it (`C-c`, `<C-d>`, `^C`), or
+    /// mistyped.
+    #[must_use]
+    pub fn meant(text: &str) -> Option<Self> {
+        let text = text.trim().trim_start_matches('<').trim_end_matches('>');
+        if let Some(letter) = text.strip_prefix('^') {
+            return format!("ctrl-{letter}").parse().ok();
+        }
+        let mut name = String::new();
+        let mut rest = text;
+        while let Some((modifier, after)) = rest.split_once(['-', '+']) {
+            let modifier = match modifier {
+                "C" | "c" => "ctrl",
+                "A" | "a" | "M" | "m" => "alt",
+                "S" | "s" => "shift",
+                other => match nearest(other, ["ctrl", "control", "alt", "meta", "shift"]) {
+                    Some(meant) => meant,
+                    None => break,
+                },
+            };
+            name.push_str(modifier);
+            name.push('-');
+            rest = after;
+        }
+        let known = || nearest(rest, Self::names()).map(|meant| format!("{name}{meant}"));
+        let read = format!("{name}{rest}").parse().ok();
+        read.or_else(|| known()?.parse().ok())
     }
 }
 

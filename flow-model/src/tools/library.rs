@@ -41,16 +41,28 @@ pub struct CreateWorkflowResponse {
 }
 
 /// Asks what a definition may contain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GetWorkflowSchemaRequest {}
+pub struct GetWorkflowSchemaRequest {
+    /// Whether the JSON Schema comes too: it is large, and the documentation names every key.
+    #[serde(default = "yes")]
+    pub include_schema: bool,
+}
+
+impl Default for GetWorkflowSchemaRequest {
+    fn default() -> Self {
+        Self {
+            include_schema: true,
+        }
+    }
+}
 
 /// What a definition may contain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GetWorkflowSchemaResponse {
-    /// The JSON Schema of definitions.
+    /// The JSON Schema of definitions; null when it was left out.
     pub json_schema: Value,
-    /// The language in short, with every tool and its parameters, as Markdown.
+    /// The language in short, with every key, and every tool and its parameters, as Markdown.
     pub documentation: String,
     /// The tools that a state can execute.
     pub available_tools: Vec<String>,
@@ -140,70 +152,73 @@ impl WorkflowParameter {
             default: default.map_or(Value::Null, Value::from),
             description: field.description.as_deref().map(str::to_owned),
             secret: verbose.then_some(field.secret),
-            validation: verbose.then(|| rules(&field.validation)),
+            validation: verbose.then(|| field.validation.rules()),
         }
     }
 }
 
-/// Rules under the names that definitions give them.
-fn rules(validation: &Validation) -> Map<String, Value> {
-    let Validation {
-        pattern,
-        min_length,
-        max_length,
-        one_of,
-        min,
-        max,
-        min_items,
-        max_items,
-        item_type,
-        required_keys,
-        properties,
-        error_message,
-    } = validation;
-    // Whole numbers are written as such.
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number, and small")]
-    let number = |number: &f64| match number.fract() == 0.0 && number.abs() < 1e15 {
-        true => Value::from(*number as i64),
-        false => Value::from(*number),
-    };
-    let some = |list: &[_]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
-    let values: Vec<Value> = one_of.iter().map(Value::from).collect();
-    let keys: Vec<Value> = required_keys
-        .iter()
-        .map(|key| Value::from(&**key))
-        .collect();
-    let inner: Map<String, Value> = properties
-        .iter()
-        .map(|field| {
-            let mut inner = serde_json::to_value(WorkflowParameter::of(field, true));
-            if let Ok(Value::Object(inner)) = &mut inner {
-                inner.remove("name");
-            }
-            (field.name.to_string(), inner.unwrap_or_default())
-        })
-        .collect();
-    let rules = [
-        ("pattern", pattern.as_deref().map(Value::from)),
-        ("min_length", min_length.map(Value::from)),
-        ("max_length", max_length.map(Value::from)),
-        ("enum", some(&values)),
-        ("min", min.as_ref().map(number)),
-        ("max", max.as_ref().map(number)),
-        ("min_items", min_items.map(Value::from)),
-        ("max_items", max_items.map(Value::from)),
-        ("item_type", item_type.map(|ty| Value::from(ty.word()))),
-        ("required_keys", some(&keys)),
-        (
-            "properties",
-            (!inner.is_empty()).then_some(Value::Object(inner)),
-        ),
-        ("error_message", error_message.as_deref().map(Value::from)),
-    ];
-    let given = rules
-        .into_iter()
-        .filter_map(|(rule, value)| Some((rule.to_owned(), value?)));
-    given.collect()
+impl Validation {
+    /// The rules that are given, under the names that definitions give them.
+    #[must_use]
+    pub fn rules(&self) -> Map<String, Value> {
+        let Validation {
+            pattern,
+            min_length,
+            max_length,
+            one_of,
+            min,
+            max,
+            min_items,
+            max_items,
+            item_type,
+            required_keys,
+            properties,
+            error_message,
+        } = self;
+        // Whole numbers are written as such.
+        #[expect(clippy::cast_possible_truncation, reason = "a whole number, and small")]
+        let number = |number: &f64| match number.fract() == 0.0 && number.abs() < 1e15 {
+            true => Value::from(*number as i64),
+            false => Value::from(*number),
+        };
+        let some = |list: &[_]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
+        let values: Vec<Value> = one_of.iter().map(Value::from).collect();
+        let keys: Vec<Value> = required_keys
+            .iter()
+            .map(|key| Value::from(&**key))
+            .collect();
+        let inner: Map<String, Value> = properties
+            .iter()
+            .map(|field| {
+                let mut inner = serde_json::to_value(WorkflowParameter::of(field, true));
+                if let Ok(Value::Object(inner)) = &mut inner {
+                    inner.remove("name");
+                }
+                (field.name.to_string(), inner.unwrap_or_default())
+            })
+            .collect();
+        let rules = [
+            ("pattern", pattern.as_deref().map(Value::from)),
+            ("min_length", min_length.map(Value::from)),
+            ("max_length", max_length.map(Value::from)),
+            ("enum", some(&values)),
+            ("min", min.as_ref().map(number)),
+            ("max", max.as_ref().map(number)),
+            ("min_items", min_items.map(Value::from)),
+            ("max_items", max_items.map(Value::from)),
+            ("item_type", item_type.map(|ty| Value::from(ty.word()))),
+            ("required_keys", some(&keys)),
+            (
+                "properties",
+                (!inner.is_empty()).then_some(Value::Object(inner)),
+            ),
+            ("error_message", error_message.as_deref().map(Value::from)),
+        ];
+        let given = rules
+            .into_iter()
+            .filter_map(|(rule, value)| Some((rule.to_owned(), value?)));
+        given.collect()
+    }
 }
 
 /// Asks what a workflow is.
@@ -280,7 +295,7 @@ tool! {
         title: "Store a workflow",
         description: "Checks a workflow definition and stores it in the project under its name. \
             Answers its signature, or every error with its place and a way out. Call \
-            get_workflow_schema first to learn what a definition contains. A definition has a name, \
+            get_workflow_schema first (include_schema: false is enough) to learn what a definition contains. A definition has a name, \
             a description and either steps, or initial_state and states: each state has an action \
             {tool, params} and transitions [{condition, next_state}], and a state without \
             transitions is final. arguments and return_values are environment variables that a run \
@@ -298,9 +313,10 @@ tool! {
     GET_WORKFLOW_SCHEMA: GetWorkflowSchemaRequest => GetWorkflowSchemaResponse {
         name: "get_workflow_schema",
         title: "What a workflow definition contains",
-        description: "Answers the JSON Schema of workflow definitions, a short description of the \
-            language, and every tool that a state can execute with its parameters. Made from the \
-            tools of this server, so it is never out of date.",
+        description: "Answers a short description of the language of workflow definitions with every \
+            key, every tool that a state can execute with its parameters, and the JSON Schema of \
+            definitions, which include_schema: false leaves out. Made from the tools of this \
+            server, so it is never out of date.",
         toolset: Toolset::Workflow,
         read_only: true,
         destructive: false,

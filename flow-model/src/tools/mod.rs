@@ -23,12 +23,15 @@ mod error;
 mod fault;
 #[cfg(feature = "tooling")]
 mod flow;
+mod habit;
 mod key;
 #[cfg(feature = "tooling")]
 mod library;
 #[cfg(feature = "tooling")]
 mod memory;
 mod parameter;
+#[cfg(feature = "tooling")]
+mod runs;
 mod schema;
 mod terminal;
 mod variables;
@@ -81,6 +84,8 @@ pub use memory::{
     SaveToMemoryRequest, SaveToMemoryResponse,
 };
 pub use parameter::{Parameter, Shape};
+#[cfg(feature = "tooling")]
+pub use runs::{ListRunsRequest, ListRunsResponse, ListedRun, ListedStatus};
 pub use terminal::{
     AwaitOutputRequest, AwaitOutputResponse, AwaitTarget, CommandStatus, ContentMode,
     ExitTerminalRequest, ExitTerminalResponse, GetScreenContentRequest, GetScreenContentResponse,
@@ -311,13 +316,14 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 /// Every tool that an MCP server offers: those of [`all`], and those that only agents call.
 #[cfg(feature = "tooling")]
 pub fn served() -> impl Iterator<Item = &'static Tool> {
-    let lists: [&[&Tool]; 7] = [
+    let lists: [&[&Tool]; 8] = [
         &ALL,
         &flow::TOOLS,
         &library::TOOLS,
         &memory::TOOLS,
         &brief::TOOLS,
         &agent::TOOLS,
+        &runs::TOOLS,
         &debug::TOOLS,
     ];
     lists.into_iter().flatten().copied()

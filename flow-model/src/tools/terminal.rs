@@ -50,8 +50,9 @@ pub struct OpenTerminalResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendInputRequest {
-    /// The session to type into. Absent: the session opened last; in a workflow, the run's own
-    /// session, else the one it opened last. An error when none is open.
+    /// The session to type into. Absent: the one that the connection opened last; in a workflow the
+    /// run's own, and for a run that never had one the latest of its connection that is no other
+    /// run's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The text to type, exactly as given: nothing is added, escaped or interpreted. End a command
@@ -104,8 +105,8 @@ pub enum ContentMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetScreenContentRequest {
-    /// The session to read. Absent: the session opened last; in a workflow, the run's own session,
-    /// else the one it opened last. An error when none is open.
+    /// The session to read. Absent: the one that the connection opened last; in a workflow the run's
+    /// own, and for a run that never had one the latest of its connection that is no other run's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Which text is wanted, always as plain text without colours and control sequences.
@@ -161,8 +162,8 @@ pub enum AwaitTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AwaitOutputRequest {
-    /// The session to watch. Absent: the session opened last; in a workflow, the run's own session,
-    /// else the one it opened last. An error when none is open.
+    /// The session to watch. Absent: the one that the connection opened last; in a workflow the run's
+    /// own, and for a run that never had one the latest of its connection that is no other run's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// A regular expression (Rust syntax, no look-around or back-references). `^` and `$` match at
@@ -248,8 +249,8 @@ pub struct TerminalSession {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTerminalRequest {
-    /// The session to close. Absent: the session opened last; in a workflow, the run's own session,
-    /// else the one it opened last. An error when none is open.
+    /// The session to close. Absent: the one that the connection opened last; in a workflow the run's
+    /// own, which it has opened or was given, and no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -273,8 +274,9 @@ pub struct ExitTerminalResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommandRequest {
-    /// The session whose shell runs the command. Absent: the session opened last; in a workflow,
-    /// the run's own session, else the one it opened last. An error when none is open.
+    /// The session whose shell runs the command. Absent: the one that the connection opened last; in
+    /// a workflow the run's own, and for a run that never had one the latest of its connection that
+    /// is no other run's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The command line, as one would type it; the newline that executes it is added.
@@ -306,7 +308,7 @@ pub enum CommandStatus {
     Incomplete,
     /// there was nothing to run, such as only a comment
     NoCommand,
-    /// nothing was typed: the shell cannot be given this command, `error` says why
+    /// nothing was run: the shell cannot be given this command, `error` says why
     Refused,
 }
 

@@ -332,6 +332,11 @@ fn an_unknown_parameter_suggests_the_nearest() {
     assert_eq!(fault.help.as_deref(), Some("did you mean `timeout`?"));
     let fault = only_fault("send_input", json!({"keys": [], "text": "ls\n"}));
     assert_eq!(fault.help.as_deref(), Some("did you mean `input_text`?"));
+    let fault = only_fault("open_terminal", json!({"cwd": "/tmp"}));
+    assert_eq!(
+        fault.help.as_deref(),
+        Some("did you mean `working_directory`?")
+    );
     let fault = only_fault("exit_terminal", json!({"force": true}));
     assert_eq!(fault.help.as_deref(), Some("it takes `session_id`"));
     let fault = only_fault("list_terminal_sessions", json!({"all": true}));
@@ -457,10 +462,36 @@ fn a_word_that_is_not_allowed_suggests_the_nearest() {
 }
 
 #[test]
+fn a_key_as_editors_write_it_or_mistyped_is_understood() {
+    for (written, meant) in [
+        ("C-c", "ctrl-c"),
+        ("<C-d>", "ctrl-d"),
+        ("^Z", "ctrl-z"),
+        ("crtl-c", "ctrl-c"),
+        ("M-x", "alt-x"),
+        ("S-tab", "shift-tab"),
+        ("ctrl-entr", "ctrl-enter"),
+        ("<Entr>", "enter"),
+    ] {
+        let fault = only_fault("send_input", json!({"keys": [written]}));
+        let told = format!("did you mean `{meant}`?");
+        assert_eq!(fault.help, Some(told), "{written}");
+    }
+    let fault = only_fault("send_input", json!({"keys": ["make test"]}));
+    let help = fault.help.unwrap_or_default();
+    for told in ["`ctrl-`", "`enter`", "one character", "`input_text`"] {
+        assert!(help.contains(told), "{help}");
+    }
+}
+
+#[test]
 fn a_key_that_does_not_exist_is_found_in_its_list() {
     let fault = only_fault("send_input", json!({"keys": ["ctrl-c", "entr"]}));
     assert_eq!(fault.path, [Segment::Index(1)]);
-    assert_eq!(fault.message, "`keys[1]` of `send_input` cannot be `entr`");
+    assert_eq!(
+        fault.message,
+        "`keys[1]` of `send_input` names no key: `entr`"
+    );
     assert_eq!(fault.help.as_deref(), Some("did you mean `enter`?"));
 }
 

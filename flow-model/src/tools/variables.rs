@@ -26,7 +26,7 @@ impl StandardVariable {
 pub const STANDARD_VARIABLES: &[StandardVariable] = &[
     same_name(
         "session_id",
-        "the terminal session of the last tool that used one",
+        "the terminal session of the run, or the last it had",
     ),
     same_name("match_text", "the text that the last await found"),
     same_name("screen_content", "the last text of a terminal"),

@@ -20,8 +20,8 @@ pub struct RunWorkflowRequest {
     #[schemars(schema_with = "object_or_text")]
     pub workflow_definition: Option<Value>,
     /// The terminal session the workflow runs in; its `arguments` and `return_values` are looked up
-    /// there. Absent: the caller's session when a workflow calls this tool; otherwise the run has
-    /// no session until it opens one.
+    /// there. Absent: the caller's session when a workflow calls this tool; otherwise the one it
+    /// opens, and the last one you have opened where it needs one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Variables that `{name}` in the workflow's parameters refers to, by name. One that is named
@@ -126,6 +126,9 @@ pub struct RunWorkflowResponse {
     pub warnings: Vec<String>,
     /// Why the run failed; null when it did not.
     pub error: Option<String>,
+    /// What leads on from here where nothing in the answer does: for a run that has failed or was
+    /// interrupted; null otherwise.
+    pub note: Option<String>,
 }
 
 /// The environment variables a workflow needs and sets.

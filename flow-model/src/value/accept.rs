@@ -47,15 +47,11 @@ pub(super) fn inside(prefix: &str, fields: &[Field], given: &Values, found: &mut
             None | Some(Value::Null) => {
                 if field.required && field.default.is_none() {
                     let word = rules::word(field.ty);
-                    // The author's message is about values that are there.
-                    let message = match &field.validation.error_message {
-                        Some(said) => format!("`{path}` must be given ({word}): {said}"),
-                        None => format!("`{path}` must be given ({word})"),
-                    };
+                    // The author's own message is about values that are there.
                     found.push(InputFault {
-                        path,
                         kind: FaultKind::Missing,
-                        message,
+                        message: format!("`{path}` must be given ({word})"),
+                        path,
                     });
                 }
             }

@@ -1,6 +1,6 @@
 //! Runs driven in the background, each by one task however many ask for it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -16,6 +16,8 @@ pub(super) struct Background {
 
 struct Entry {
     driven: Driven,
+    /// Which of it and the runs it has called ask somebody who is not here.
+    asking: watch::Sender<HashSet<RunId>>,
     /// Something was recorded that the driver may have missed on its way out.
     again: bool,
 }
@@ -64,6 +66,7 @@ impl Drop for Interest {
 #[derive(Clone)]
 pub struct Driven {
     end: watch::Receiver<Option<Result<Report, Arc<Error>>>>,
+    asking: watch::Receiver<HashSet<RunId>>,
 }
 
 impl Driven {
@@ -73,9 +76,31 @@ impl Driven {
         let end = self.end.wait_for(Option::is_some).await.ok()?;
         end.clone()
     }
+
+    /// Waits until the run asks somebody who is not here, while it may go on otherwise.
+    pub async fn asks(mut self) {
+        let asks = self.asking.wait_for(|asking| !asking.is_empty());
+        if asks.await.is_err() {
+            // Nobody drives it any more: it asks nothing from here.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 impl Host {
+    /// A run that is driven here asks somebody who is not here, or does so no longer.
+    pub(super) fn asks_now(&self, run: RunId, asks: bool) {
+        // Who cannot be found out about is told when the run is let go of.
+        let outermost = self.outermost(run).unwrap_or(run);
+        let runs = self.inner.background.runs();
+        if let Some(entry) = runs.get(&outermost) {
+            entry.asking.send_if_modified(|asking| match asks {
+                true => asking.insert(run),
+                false => asking.remove(&run),
+            });
+        }
+    }
+
     /// The run, if it is driven in the background here.
     #[must_use]
     pub fn driven(&self, run: RunId) -> Option<Driven> {
@@ -114,9 +139,11 @@ impl Host {
             return entry.driven.clone();
         }
         let (tell, end) = watch::channel(None);
-        let driven = Driven { end };
+        let (asking, asked) = watch::channel(HashSet::new());
+        let driven = Driven { end, asking: asked };
         let entry = Entry {
             driven: driven.clone(),
+            asking,
             again: false,
         };
         runs.insert(run, entry);

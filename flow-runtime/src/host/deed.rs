@@ -1,17 +1,23 @@
 //! What a host does for a run: commands, tools, questions, delegates, calls of other workflows.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::driver::Driver;
+use flow_model::graph::PromptKind;
+
+use super::called::Pending;
+use super::driver::{Caller, Driver, LOOK_EVERY};
 use super::local::{Error, Host, ReportStatus, StartOptions, now};
 use super::secrets::{Prepared, foreign};
 use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
-use super::{Answer, Asked, Question, ToolCall, judge_message};
-use crate::expression;
-use crate::journal::{self, Hash, RunId};
-use crate::run::{Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal};
+use super::{Answer, Asked, Kept, NoWorkflow, Question, ToolCall, judge_message};
+use crate::journal::{self, Hash, RunId, Stream};
+use crate::run::response::{ERROR, Response};
+use crate::run::{
+    AGENT_TIMEOUT, Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal, unfit,
+};
 use crate::secret;
 use crate::value::Value;
 
@@ -29,13 +35,8 @@ impl Host {
     }
 
     /// Does an action. `None` when nobody here can answer it.
-    pub(super) async fn perform(
-        &self,
-        run: RunId,
-        action: &Action,
-        directory: &Path,
-        agent_driven: bool,
-    ) -> Option<Happening> {
+    pub(super) async fn perform(&self, doing: &Doing, action: &Action) -> Option<Happening> {
+        let run = doing.run;
         if self.is_for_caller(&action.what) {
             return None;
         }
@@ -59,7 +60,7 @@ impl Host {
         let late = now().saturating_sub(asked);
         let own = matches!(action.what, Deed::Call { .. });
         let work = async {
-            let happening = self.deed(run, &prepared, directory, agent_driven).await;
+            let happening = self.deed(doing, &prepared).await;
             happening.map(|it| if own { it } else { foreign(it) })
         };
         let Some(deadline) = action.deadline else {
@@ -67,7 +68,11 @@ impl Host {
         };
         let left = Duration::from_millis(deadline.saturating_add(late).saturating_sub(now()));
         if left.is_zero() {
-            return Some(timed_out());
+            // What was over in time is heard of late.
+            return match own && self.is_over(called(run, action)) {
+                true => work.await,
+                false => Some(timed_out()),
+            };
         }
         match tokio::time::timeout(left, work).await {
             Ok(happening) => happening,
@@ -75,13 +80,9 @@ impl Host {
         }
     }
 
-    async fn deed(
-        &self,
-        run: RunId,
-        action: &Action,
-        base: &Path,
-        agent_driven: bool,
-    ) -> Option<Happening> {
+    async fn deed(&self, doing: &Doing, action: &Action) -> Option<Happening> {
+        let (run, base) = (doing.run, &*doing.directory);
+        let closed = doing.closed.as_deref();
         let id = action.id;
         let options = &self.inner.options;
         let failed = |error: Failure| Happening::Failed {
@@ -109,6 +110,8 @@ impl Host {
                     command,
                     env,
                     directory,
+                    base,
+                    input: None,
                     started_at: now(),
                     scrubber: self.inner.vault.scrubber(&run.to_string()),
                 };
@@ -122,7 +125,7 @@ impl Host {
                 builtin: true,
                 parameters,
             } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
-                self.in_terminal(terminals, run, action, tool, parameters)
+                self.in_terminal(terminals, run, action, tool, parameters, closed)
                     .await
             }
             Deed::Environment {
@@ -150,8 +153,18 @@ impl Host {
                 kind,
                 options,
             } => {
-                self.ask(run, action, message, Asked::Prompt(*kind, options))
-                    .await
+                let asked = Asked::Prompt(*kind, options);
+                let answered = self.ask(run, action, message, asked).await;
+                // What people were told is among what the run wrote.
+                if let (PromptKind::Info, Some(_)) = (kind, &answered) {
+                    let line = format!("{}\n", secret::mask(message).trim_end());
+                    let log = self
+                        .journal()
+                        .log(run, &action.key, Stream::Stdout, line.as_bytes());
+                    // A log that cannot be written does not stop the run; its events would.
+                    let _ = log.await;
+                }
+                answered
             }
             Deed::Judge { choices, result } => {
                 self.let_settle(result).await;
@@ -201,7 +214,7 @@ impl Host {
                 self.delegate(run, action, Some(agent), &instructions, base)
                     .await
             }
-            Deed::Call { .. } => self.call(run, action, agent_driven).await,
+            Deed::Call { .. } => self.call(doing, action).await,
         }
     }
 
@@ -213,9 +226,15 @@ impl Host {
         message: &str,
         kind: Asked<'_>,
     ) -> Option<Happening> {
+        let names = match kind {
+            // Nobody prepares an answer to what only tells something.
+            Asked::Prompt(PromptKind::Info, _) => vec![action.node.clone()],
+            _ => self.names_of(run, action),
+        };
         let question = Question {
             run,
             step: &action.node,
+            names: &names,
             message,
             kind,
             complaint: None,
@@ -241,6 +260,51 @@ impl Host {
         }
     }
 
+    /// Every name that a step goes by, the most exact one first.
+    fn names_of(&self, run: RunId, action: &Action) -> Vec<String> {
+        let outermost = self.outermost(run).and_then(|it| self.report(it));
+        let pending = outermost.and_then(|report| self.pending(&report));
+        let is_it = |it: &Pending| it.run == run && it.action.id == action.id;
+        let found = pending.ok().and_then(|all| all.into_iter().find(is_it));
+        let whole = found.map(|it| [it.step, it.place]);
+        let own = [action.name(), action.node.clone()];
+        whole.into_iter().flatten().chain(own).collect()
+    }
+
+    /// What was answered beforehand to a task that is an agent's to do.
+    async fn answered_before(
+        &self,
+        run: RunId,
+        action: &Action,
+        instructions: &str,
+    ) -> Option<Happening> {
+        let complaint = match &action.what {
+            Deed::Delegate { complaint, .. } => complaint.as_deref(),
+            _ => None,
+        };
+        let names = self.names_of(run, action);
+        let question = Question {
+            run,
+            step: &action.node,
+            names: &names,
+            message: instructions,
+            kind: Asked::Delegate,
+            complaint,
+        };
+        // What misses `returns` was not answered: whoever is asked then has both tries.
+        let valid = |result: &Value| match unfit(&action.what, &action.what.shape(result.clone())) {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        };
+        match self.inner.options.people.ask_until(question, &valid).await {
+            Answer::Given(result) => Some(Happening::Completed {
+                action: action.id,
+                result: action.what.shape(result),
+            }),
+            Answer::Later | Answer::Unfit(_) | Answer::Declined(_) => None,
+        }
+    }
+
     async fn delegate(
         &self,
         run: RunId,
@@ -249,6 +313,9 @@ impl Host {
         instructions: &str,
         base: &Path,
     ) -> Option<Happening> {
+        if let Some(answered) = self.answered_before(run, action, instructions).await {
+            return Some(answered);
+        }
         let agent_command = self.inner.options.agent.as_ref()?;
         let meant = agent.map(|agent| agent.trim_start_matches('@'));
         let program = self.program_of(run).ok();
@@ -258,10 +325,6 @@ impl Host {
             Some(own) => format!("{}\n\n{instructions}", own.trim_end()),
             None => instructions.to_owned(),
         };
-        let command = format!(
-            "printf '%s' {} | {agent_command}",
-            expression::quoted(&told)
-        );
         let env: Vec<(String, String)> = meant
             .map(|agent| ("FLOW_AGENT_NAME".to_owned(), agent.to_owned()))
             .into_iter()
@@ -272,9 +335,11 @@ impl Host {
             run,
             step: &action.name(),
             key: &action.key,
-            command: &command,
+            command: agent_command,
             env: &env,
             directory: base.to_owned(),
+            base,
+            input: Some(&told),
             started_at: now(),
             scrubber: self.inner.vault.scrubber(&run.to_string()),
         };
@@ -283,7 +348,18 @@ impl Host {
             error,
             result: Value::Null,
         };
-        Some(match shell.run().await {
+        // Whoever is waited for has the time that the step states; who works has some anyway.
+        let longest = match action.deadline {
+            Some(_) => Duration::MAX,
+            None => Duration::from_millis(AGENT_TIMEOUT),
+        };
+        let Ok(ended) = tokio::time::timeout(longest, shell.run()).await else {
+            return Some(Happening::TimedOut {
+                action: action.id,
+                result: Value::Null,
+            });
+        };
+        Some(match ended {
             Ended::NotStarted(failure) => failed(failure),
             Ended::Exited(result) => match result.get("exit_code") {
                 Some(Value::Int(0)) => {
@@ -291,6 +367,10 @@ impl Host {
                         .get("stdout")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
+                    if response.trim().is_empty() {
+                        let message = format!("the agent command `{agent_command}` gave no answer");
+                        return Some(failed(Failure::new(FailureKind::Action, message)));
+                    }
                     let mut answered = vec![("response", Value::text(response.trim_end()))];
                     // Who was asked by name is named by the run.
                     if agent.is_none() {
@@ -321,31 +401,55 @@ impl Host {
         })
     }
 
+    fn is_over(&self, run: RunId) -> bool {
+        let record = self.journal().run(run);
+        record.is_ok_and(|record| record.status.is_final())
+    }
+
+    /// Returns when a run that is driven elsewhere is over, or, if only that is in the way, driven
+    /// there no longer.
+    async fn left_elsewhere(&self, run: RunId, is_held: bool) -> Result<(), Error> {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let is_over = self.journal().run(run)?.status.is_final();
+            if is_over || (is_held && !self.journal().is_held(run)) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Runs another workflow. Its id follows from the call's key, so that a repeated call finds the
     /// run it began. `None` when that run waits for somebody, or was told to stop.
-    async fn call(&self, run: RunId, action: &Action, agent_driven: bool) -> Option<Happening> {
-        let failed = |message: String, result: Value| {
-            Some(Happening::Failed {
-                action: action.id,
-                error: Failure::new(FailureKind::Action, message),
-                result,
-            })
-        };
+    async fn call(&self, doing: &Doing, action: &Action) -> Option<Happening> {
+        let (run, agent_driven) = (doing.run, doing.agent_driven);
         let Deed::Call {
             workflow,
             definition,
             inputs,
             variables,
             session,
+            names_session,
             max_states,
             execution_timeout,
             save_on_success,
             depth,
+            max_depth,
             response,
             goes_on,
         } = &action.what
         else {
-            return failed("this is no call".to_owned(), Value::Null);
+            return None;
+        };
+        let failed = |final_state: &str, message: String| {
+            let result = match response {
+                true => Response::none(workflow.as_deref(), final_state, &message).into_value(),
+                false => Value::Null,
+            };
+            Some(Happening::Failed {
+                action: action.id,
+                error: Failure::new(FailureKind::Action, message),
+                result,
+            })
         };
         let child = called(run, action);
         let known = self.journal().run(child);
@@ -354,31 +458,31 @@ impl Host {
         {
             let again = Happening::Resumed(Allowance::default());
             if let Err(error) = Box::pin(self.record(child, again)).await {
-                return failed(error.to_string(), Value::Null);
+                return failed(ERROR, error.to_string());
             }
         }
         if known.is_err() {
             let caller = self.start_of(run).ok();
             let beside = caller.and_then(|start| start.beside).map(PathBuf::from);
+            let workflows = &self.inner.options.workflows;
             let found = match (workflow, definition) {
-                (Some(name), _) => {
-                    let workflows = &self.inner.options.workflows;
-                    workflows.find_beside(name, beside.as_deref())
-                }
-                (None, Some(definition)) => self.inner.options.workflows.compile(definition),
-                (None, None) => Err("the call names no workflow".to_owned()),
+                (Some(name), _) => workflows.find_beside(name, beside.as_deref()),
+                (None, Some(definition)) => workflows.compile(definition),
+                (None, None) => Err(NoWorkflow::Unknown("the call names no workflow".to_owned())),
             };
             let graph = match found {
                 Ok(graph) => graph,
-                Err(reason) => return failed(reason, Value::Null),
+                Err(reason) => return failed(reason.final_state(), reason.to_string()),
             };
             let options = StartOptions {
                 variables: variables.clone(),
                 session: session.clone(),
+                inherits_session: !names_session,
                 own_session: false,
                 max_steps: *max_states,
                 timeout: *execution_timeout,
                 parent: Some((run, *depth)),
+                max_depth: *max_depth,
                 id: Some(child),
                 agent_driven,
                 beside,
@@ -386,19 +490,43 @@ impl Host {
                 keep: Value::Null,
             };
             if let Err(error) = self.start(&graph, inputs, options).await {
-                return failed(error.to_string(), Value::Null);
+                let (step, name) = (&action.node, &graph.name);
+                return match &error {
+                    Error::Inputs(_) => failed(
+                        "validation_failed",
+                        format!("`{step}` cannot call `{name}` with these inputs: {error}"),
+                    ),
+                    Error::NoSession(_) => failed("validation_failed", error.to_string()),
+                    _ => failed(ERROR, error.to_string()),
+                };
             }
         }
-        let driven = Box::pin(self.drive_unmasked(child)).await;
-        let report = match driven {
-            Ok(report) => report,
-            Err(Error::Journal(journal::Error::Held { .. })) => return None,
-            Err(error) => return failed(error.to_string(), Value::Null),
+        let report = loop {
+            let driven = Box::pin(self.drive_unmasked(child, doing.caller.clone())).await;
+            match driven {
+                Ok(report) => break report,
+                // It goes on elsewhere, or can only go on there.
+                Err(
+                    error @ (Error::Journal(journal::Error::Held { .. })
+                    | Error::SessionElsewhere { .. }),
+                ) => {
+                    let caller = doing.caller.as_ref()?;
+                    caller.rests();
+                    let is_held = matches!(error, Error::Journal(_));
+                    if let Err(error) = self.left_elsewhere(child, is_held).await {
+                        return failed(ERROR, error.to_string());
+                    }
+                    caller.goes_on();
+                }
+                Err(error) => return failed(ERROR, error.to_string()),
+            }
         };
-        match report.status {
-            ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => {}
+        let status = match report.status {
+            ReportStatus::Completed => "completed",
+            ReportStatus::Failed => "failed",
+            ReportStatus::Cancelled => "cancelled",
             ReportStatus::Waiting | ReportStatus::Interrupted => return None,
-        }
+        };
         let success = report.status == ReportStatus::Completed;
         let error = report.error.as_ref().map(|error| error.message.clone());
         let kept = match definition {
@@ -409,51 +537,28 @@ impl Host {
             }
             Some(_) | None => None,
         };
-        let session = report.session.as_deref().map_or(Value::Null, Value::text);
         let result = if *response {
-            Value::map([
-                ("success", Value::Bool(success)),
-                ("session_id", session),
-                (
-                    "workflow_saved",
-                    Value::Bool(kept.as_ref().is_some_and(|kept| kept.is_new)),
-                ),
-                (
-                    "message",
-                    kept.as_ref()
-                        .map_or(Value::Null, |kept| Value::text(kept.sentence())),
-                ),
-                (
-                    "saved_workflow_name",
-                    kept.map_or(Value::Null, |kept| Value::text(kept.name)),
-                ),
-                (
-                    "total_elapsed_time",
-                    Value::number(report.elapsed_ms as f64 / 1000.0),
-                ),
-                (
-                    "recursion_depth",
-                    Value::Int(i64::from(report.recursion_depth)),
-                ),
-                ("return_values", report.return_values.unwrap_or_default()),
-                ("workflow_name", Value::text(&report.workflow)),
-                ("workflow_id", Value::text(report.run.to_string())),
-                (
-                    "final_state",
-                    report
-                        .final_state
-                        .as_deref()
-                        .map_or(Value::Null, Value::text),
-                ),
-                (
-                    "states_executed",
-                    Value::Int(i64::try_from(report.states_executed).unwrap_or(i64::MAX)),
-                ),
-                ("final_variables", report.variables),
-                ("output", report.output),
-                ("error", error.as_deref().map_or(Value::Null, Value::text)),
-            ])
+            Response {
+                success,
+                status,
+                workflow_name: Some(report.workflow.clone()),
+                workflow_id: Some(report.run.to_string()),
+                session_id: report.session,
+                final_state: report.final_state.unwrap_or_else(|| ERROR.to_owned()),
+                states_executed: report.states_executed,
+                elapsed_ms: report.elapsed_ms,
+                recursion_depth: report.recursion_depth,
+                return_values: report.return_values,
+                final_variables: report.variables,
+                output: report.output,
+                workflow_saved: kept.as_ref().is_some_and(|kept| kept.is_new),
+                message: kept.as_ref().map(Kept::sentence),
+                saved_workflow_name: kept.map(|kept| kept.name),
+                error: error.clone(),
+            }
+            .into_value()
         } else {
+            let session = report.session.map_or(Value::Null, Value::text);
             Value::map([
                 ("outputs", report.output),
                 ("computed", report.computed),
@@ -467,10 +572,17 @@ impl Host {
             })
         } else {
             let reason = error.unwrap_or_else(|| "it did not complete".to_owned());
-            let message = format!("the workflow `{}` failed: {reason}", report.workflow);
+            let refused = report.error.as_ref().is_some_and(Failure::is_refusal);
+            let how = match report.status {
+                _ if refused => "was refused",
+                ReportStatus::Cancelled => "was cancelled",
+                _ => "failed",
+            };
+            let message = format!("the workflow `{}` {how}: {reason}", report.workflow);
             // A run that its own limit ended has timed out for whoever called it.
             let kind = match report.error.map(|error| error.kind) {
                 Some(FailureKind::TimeLimit) => FailureKind::Timeout,
+                Some(FailureKind::Refused) => FailureKind::Refused,
                 // It cannot be taken up again.
                 _ if report.status == ReportStatus::Cancelled => FailureKind::Cancelled,
                 _ => FailureKind::Action,
@@ -482,6 +594,18 @@ impl Host {
             })
         }
     }
+}
+
+/// For which run a host does something.
+pub(super) struct Doing {
+    pub(super) run: RunId,
+    /// Where its commands run.
+    pub(super) directory: Arc<Path>,
+    pub(super) agent_driven: bool,
+    /// The terminal session that the run had, where it has none any more.
+    pub(super) closed: Option<String>,
+    /// Who hears of a run that is called; `None` when such a run is let go of once it waits.
+    pub(super) caller: Option<Caller>,
 }
 
 /// The run that a call begins. It follows from the call's key.

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::agent::step::validation;
 use super::called::Pending;
+use super::deed::Doing;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
@@ -17,7 +18,7 @@ use super::sessions;
 use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Data, Deed, Effect, Event, FailureKind, Handout, Happening, Part, Place,
+    Action, ActionId, Data, Deed, Due, Effect, Event, FailureKind, Handout, Happening, Part, Place,
     Program, Run, Status, frame,
 };
 use crate::secret;
@@ -30,7 +31,7 @@ const LISTED_EVERY: u64 = 1000;
 /// Steps that the list of runs names for one run.
 const NAMES: usize = 8;
 /// How often a host looks whether somebody else has written to its run.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// One run while it is driven.
 pub(super) struct Driver {
@@ -44,6 +45,8 @@ pub(super) struct Driver {
     snapshot_bytes: usize,
     pub(super) last_at: u64,
     tasks: HashMap<ActionId, JoinHandle<()>>,
+    /// What was told to stop and may not have done so: what begins next begins after it.
+    stopping: Vec<JoinHandle<()>>,
     /// Actions that nobody here can answer.
     pub(super) parked: HashSet<ActionId>,
     /// What the last event wanted when the run was read: whoever watches has not seen it.
@@ -54,8 +57,30 @@ pub(super) struct Driver {
     late: Vec<u64>,
     /// Where its commands run.
     directory: Arc<Path>,
+    /// The call that it was begun by and that stays with it, if there is one.
+    caller: Option<Caller>,
     happened: mpsc::UnboundedSender<Message>,
     inbox: mpsc::UnboundedReceiver<Message>,
+}
+
+/// A call of a run that is driven here. As long as that goes on, the host of the called run stays
+/// and looks for answers, and tells the caller whether anything is left to do meanwhile.
+#[derive(Clone)]
+pub(super) struct Caller {
+    call: ActionId,
+    tell: mpsc::UnboundedSender<Message>,
+}
+
+impl Caller {
+    /// The called run waits for somebody, or is driven elsewhere.
+    pub(super) fn rests(&self) {
+        let _ = self.tell.send(Message::Rests(self.call));
+    }
+
+    /// The called run goes on here.
+    pub(super) fn goes_on(&self) {
+        let _ = self.tell.send(Message::GoesOn(self.call));
+    }
 }
 
 /// What the list of runs says of a run, as far as its driver knows.
@@ -95,6 +120,10 @@ pub(super) enum Message {
     Happened(Happening),
     /// Nobody is there to answer this.
     Parked(ActionId),
+    /// What was called waits; whoever drives it stays.
+    Rests(ActionId),
+    /// What was called and waited goes on.
+    GoesOn(ActionId),
 }
 
 /// Nothing of a run goes on once nobody drives it, also when its host's own work is cut short.
@@ -153,14 +182,22 @@ impl Driver {
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
             last_at,
             tasks: HashMap::new(),
+            stopping: Vec::new(),
             parked: HashSet::new(),
             unseen,
             has_called: false,
             late,
             directory,
+            caller: None,
             happened,
             inbox,
         })
+    }
+
+    /// The same for a run that a call of this host has begun.
+    pub(super) fn called_by(mut self, caller: Option<Caller>) -> Self {
+        self.caller = caller;
+        self
     }
 
     /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
@@ -170,7 +207,7 @@ impl Driver {
             // What is to be done is begun otherwise.
             let is_news = matches!(
                 effect,
-                Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_)
+                Effect::Entered(_) | Effect::Left { .. } | Effect::Told { .. } | Effect::Finish(_)
             );
             if is_fresh && is_news {
                 self.act(effect);
@@ -183,6 +220,9 @@ impl Driver {
     fn take_over(&mut self) {
         let is_fresh = self.show_unseen();
         for effect in self.run.taken_over(now()) {
+            if self.has_begun(&effect) {
+                continue;
+            }
             if let Effect::Act(action) = &effect
                 && !is_fresh
             {
@@ -205,44 +245,156 @@ impl Driver {
     /// Begins what the run wants and nobody here does; `fresh` when nobody else has begun it either.
     pub(super) fn begin_missing(&mut self, fresh: bool) {
         for effect in self.run.taken_over(now()) {
-            let begun = match &effect {
-                Effect::Act(action) => {
-                    self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
-                }
-                Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
-                Effect::Yield
-                | Effect::Stop(_)
-                | Effect::Entered(_)
-                | Effect::Left { .. }
-                | Effect::Finish(_) => false,
-            };
             match &effect {
+                effect if self.has_begun(effect) => {}
                 // Whoever began it is gone.
-                Effect::Act(action) if !begun && !fresh && sessions::types(&action.what) => {
+                Effect::Act(action) if !fresh && sessions::types(&action.what) => {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(Message::Happened(happening));
                 }
-                _ if !begun => self.act(effect),
-                _ => {}
+                _ => self.act(effect),
             }
         }
     }
 
+    /// Whether something that the run wants is being done here, or waits for somebody.
+    fn has_begun(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Act(action) => {
+                self.tasks.contains_key(&action.id) || self.parked.contains(&action.id)
+            }
+            Effect::Sleep { timer, .. } => self.tasks.contains_key(timer),
+            Effect::Yield
+            | Effect::Told { .. }
+            | Effect::Stop(_)
+            | Effect::Entered(_)
+            | Effect::Left { .. }
+            | Effect::Finish(_) => false,
+        }
+    }
+
+    /// Records that times have come which came while nobody drove the run: what they put an end to
+    /// must not be begun again.
+    pub(super) async fn note_due(&mut self) -> Result<(), Error> {
+        let at = now();
+        let mut due: Vec<(u64, ActionId)> = Vec::new();
+        for effect in self.run.pending() {
+            if let Effect::Sleep { timer, until } = effect
+                && until <= at
+            {
+                due.push((until, timer));
+            }
+        }
+        if due.is_empty() {
+            return Ok(());
+        }
+        due.sort_unstable();
+        for (_, timer) in due {
+            while self.sleeps_for(timer) && !self.tasks.contains_key(&timer) {
+                match self.append(Happening::Woke { timer }).await {
+                    Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
+                    Err(Error::Journal(journal::Error::Fenced { .. })) => self.catch_up()?,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        // What was called before is wanted by nobody any more.
+        let host = self.host.clone();
+        host.end_forgotten(self.id, &self.run).await
+    }
+
+    /// The step that something that comes from outside answers.
+    pub(super) fn answered_step(&self, answer: &Happening) -> Option<String> {
+        let asked = self.run.action(answer.ends()?)?;
+        let is_answer = asked.what.is_asked() && !self.run.is_agent_driven();
+        is_answer.then(|| self.run.step_name(asked))
+    }
+
+    /// What has happened instead of an answer that comes after its time, and how that is refused.
+    /// An agent that drives a run keeps the time itself.
+    pub(super) fn late_answer(&self, answer: &Happening) -> Option<(Happening, Error)> {
+        let asked = match answer {
+            Happening::Completed { action, .. }
+            | Happening::Done { action }
+            | Happening::Declined { action, .. } => self.run.action(*action)?,
+            _ => return None,
+        };
+        let (over, at) = self.over(asked)?;
+        let step = self.run.step_name(asked);
+        Some((over, Error::TooLate { step, at }))
+    }
+
+    /// What has happened to something that waits and has no more time, and when.
+    pub(super) fn over(&self, asked: &Action) -> Option<(Happening, u64)> {
+        let due = self.answered_by(asked).filter(|due| due.at <= now())?;
+        let over = match due.timer {
+            Some(timer) => Happening::Woke { timer },
+            None => Happening::TimedOut {
+                action: asked.id,
+                result: Value::Null,
+            },
+        };
+        Some((over, due.at))
+    }
+
+    /// By when something that waits for somebody, itself or in a run that was called, must be
+    /// answered.
+    pub(super) fn answered_by(&self, asked: &Action) -> Option<Due> {
+        let is_kept_here = asked.what.runs_on() && !self.run.is_agent_driven();
+        self.run.due(asked).filter(|_| is_kept_here)
+    }
+
+    /// Whether the run waits for a timer.
+    fn sleeps_for(&self, timer: ActionId) -> bool {
+        let mut pending = self.run.pending().into_iter();
+        pending.any(|effect| matches!(effect, Effect::Sleep { timer: own, .. } if own == timer))
+    }
+
     pub(super) async fn drive(&mut self) -> Result<Report, Error> {
+        let report = self.go_on().await;
+        self.host.asks_now(self.id, false);
+        report
+    }
+
+    async fn go_on(&mut self) -> Result<Report, Error> {
+        let mut asked = false;
         let mut stop = self.host.inner.stop.subscribe();
+        let is_fresh = self.host.fresh().contains(&self.id);
         self.wake().await?;
+        if !is_fresh {
+            self.note_due().await?;
+        }
         self.take_over();
         let mut look = look();
+        let mut rests = false;
         loop {
             if self.run.status() != Status::Running {
                 self.note_standing().await?;
                 return Ok(self.report(None));
             }
             self.note_sleep().await?;
-            if !self.is_going() {
+            match (self.is_going(), rests) {
+                (true, true) => {
+                    self.wake_up().await?;
+                    rests = false;
+                }
                 // Everything under way waits for somebody.
-                self.note_standing().await?;
-                return Ok(self.report(Some(ReportStatus::Waiting)));
+                (false, false) => {
+                    let Some(caller) = self.caller.clone() else {
+                        self.note_standing().await?;
+                        return Ok(self.report(Some(ReportStatus::Waiting)));
+                    };
+                    if self.rest().await? {
+                        self.note_standing().await?;
+                        caller.rests();
+                        rests = true;
+                    }
+                }
+                (true, false) | (false, true) => {}
+            }
+            if asked != self.asks_elsewhere() {
+                asked = !asked;
+                self.host.asks_now(self.id, asked);
             }
             let turn = tokio::select! {
                 // What a host that is told to stop does to its own actions has not happened.
@@ -260,6 +412,43 @@ impl Driver {
                     return Ok(self.report(Some(ReportStatus::Interrupted)));
                 }
             }
+        }
+    }
+
+    /// The run waits for somebody while its caller goes on: its clock stands still. `false` when
+    /// somebody has written to the run meanwhile.
+    async fn rest(&mut self) -> Result<bool, Error> {
+        let counts = self.run.data().is_some_and(|data| data.limit.is_some());
+        if !counts {
+            return Ok(true);
+        }
+        self.note(Happening::Rested).await
+    }
+
+    /// The run goes on after it has rested.
+    async fn wake_up(&mut self) -> Result<(), Error> {
+        if let Some(caller) = &self.caller {
+            caller.goes_on();
+        }
+        while self.run.data().is_some_and(|data| data.resting) {
+            self.note(Happening::Continued).await?;
+        }
+        Ok(())
+    }
+
+    /// Records something and does what follows from it; `false`, with what others have written
+    /// taken in, when they were first.
+    async fn note(&mut self, what: Happening) -> Result<bool, Error> {
+        match self.append(what).await {
+            Ok(effects) => {
+                effects.into_iter().for_each(|effect| self.act(effect));
+                Ok(true)
+            }
+            Err(Error::Journal(journal::Error::Fenced { .. })) => {
+                self.catch_up()?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -308,14 +497,27 @@ impl Driver {
                 }
                 Ok(())
             }
+            Message::Rests(call) => {
+                if self.tasks.contains_key(&call) {
+                    self.parked.insert(call);
+                }
+                Ok(())
+            }
+            Message::GoesOn(call) => {
+                self.parked.remove(&call);
+                Ok(())
+            }
         }
     }
 
-    /// Stops doing something whose result came from elsewhere.
+    /// Stops doing something, such as what has a result from elsewhere.
     pub(super) fn give_up(&mut self, action: ActionId) {
         self.parked.remove(&action);
-        if let Some(task) = self.tasks.remove(&action) {
+        if let Some(task) = self.tasks.remove(&action)
+            && !task.is_finished()
+        {
             task.abort();
+            self.stopping.push(task);
         }
     }
 
@@ -324,20 +526,21 @@ impl Driver {
         self.is_busy() || !self.inbox.is_empty()
     }
 
-    /// Whether something here goes on. The clock of `limits.timeout` alone does not count while
-    /// something waits for somebody.
+    /// Whether something here goes on. Clocks that only bound what they are around do not count
+    /// while something waits for somebody.
     fn is_busy(&self) -> bool {
-        let limit = self.run.data().and_then(|data| data.limit);
-        let is_limit = |task: &ActionId| limit.is_some_and(|(timer, _)| timer == *task);
-        self.tasks
-            .keys()
-            .any(|task| self.parked.is_empty() || !is_limit(task))
+        let mut tasks = self.tasks.keys();
+        tasks.any(|task| {
+            let is_idle = !self.parked.is_empty() && self.run.is_bound(*task);
+            !is_idle && !self.parked.contains(task)
+        })
     }
 
     /// Records and applies an event, then does what follows from it.
     async fn happen(&mut self, happening: Happening) -> Result<(), Error> {
         if let Some(ended) = happening.ends() {
             self.tasks.remove(&ended);
+            self.parked.remove(&ended);
         }
         let has_called = self.has_called;
         match self.append(happening.clone()).await {
@@ -372,6 +575,7 @@ impl Driver {
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let longest = self.host.inner.options.expression_time;
+        let had_begun = self.run.has_begun();
         let (effects, evaluations) = judged(longest, || self.run.apply(&event));
         let effects = effects?;
         let late = match evaluations.is_empty() {
@@ -388,7 +592,8 @@ impl Driver {
         if let Some(data) = self.run.data() {
             self.host.keep_definition(self.id, &data.start, &effects);
         }
-        match self.write(&event, late.as_ref(), &effects).await {
+        let begins = !had_begun && self.run.has_begun();
+        match self.write(&event, late.as_ref(), &effects, begins).await {
             Ok(()) => Ok(effects),
             Err(error) => {
                 // What was not recorded has not happened.
@@ -404,6 +609,7 @@ impl Driver {
         event: &Event,
         late: Option<&Event>,
         effects: &[Effect],
+        begins: bool,
     ) -> Result<(), Error> {
         let body = body(event)?;
         self.bytes_since_snapshot += body.len();
@@ -411,7 +617,10 @@ impl Driver {
         let mut append = Append::after(self.id, self.last).event(event.at, kind(&event.what), body);
         let listed = self.listed_after(event.at, waits);
         if let Some(listed) = &listed {
-            append = append.update(self.update(event.at, matches!(listed, Listed::Waiting)));
+            let update = self.update(event.at, matches!(listed, Listed::Waiting));
+            append = append.update(if begins { update.begun() } else { update });
+        } else if begins {
+            append = append.update(RunUpdate::at(event.at).begun());
         }
         if let Some(late) = late {
             append = append.event(late.at, kind(&late.what), self::body(late)?);
@@ -507,16 +716,62 @@ impl Driver {
         match effect {
             Effect::Act(action) => self.run.is_agent_driven() && action.what.is_for_agent(),
             Effect::Sleep { .. } | Effect::Yield => false,
-            Effect::Stop(_) | Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_) => true,
+            Effect::Stop(_)
+            | Effect::Entered(_)
+            | Effect::Left { .. }
+            | Effect::Told { .. }
+            | Effect::Finish(_) => true,
         }
+    }
+
+    /// Whether somebody is asked for an action. What this host does, or another one did when it
+    /// was interrupted, is nobody's to answer.
+    fn asks(&self, what: &Deed) -> bool {
+        let is_driven = self.run.is_agent_driven();
+        match what {
+            // A command of this host answers in the place of an agent.
+            Deed::Delegate { .. } | Deed::DelegateItem { .. } => {
+                is_driven || self.host.inner.options.agent.is_none()
+            }
+            what => {
+                what.is_asked()
+                    || self.host.is_for_caller(what)
+                    || (is_driven && what.is_for_agent())
+            }
+        }
+    }
+
+    /// Whether the run, or one that it has called, waits for somebody.
+    fn is_awaited(&self) -> Result<bool, Error> {
+        let found = self.run.handouts(Part::Main);
+        let mut steps = found.steps.iter();
+        if !found.under_way.is_empty() || steps.any(|step| matches!(step, Handout::Tasks(_))) {
+            return Ok(true);
+        }
+        let report = self.report(Some(ReportStatus::Interrupted));
+        let pending = self.host.pending(&report)?;
+        Ok(pending.iter().any(|awaited| awaited.asked))
+    }
+
+    /// Whether somebody who is not here is asked, by this run or by one that it has called.
+    fn asks_elsewhere(&self) -> bool {
+        let mut parked = self.parked.iter();
+        parked.any(|id| match self.run.action(*id) {
+            Some(action) => matches!(action.what, Deed::Call { .. }) || self.asks(&action.what),
+            None => false,
+        })
     }
 
     /// The steps that wait for somebody, as the list of runs shows them.
     fn pending_names(&self) -> String {
         let found = self.run.handouts(Part::Main);
-        let steps = found.steps.iter().map(|step| match step {
-            Handout::Action(action) => self.run.step_name(action),
-            Handout::Tasks(tasks) => self.run.tasks_name(tasks),
+        let waits = |action: &Action| {
+            let is_call = matches!(action.what, Deed::Call { .. });
+            is_call || self.parked.contains(&action.id) || self.asks(&action.what)
+        };
+        let steps = found.steps.iter().filter_map(|step| match step {
+            Handout::Action(action) => waits(action).then(|| self.run.step_name(action)),
+            Handout::Tasks(tasks) => Some(self.run.tasks_name(tasks)),
         });
         let tasks = found.under_way.iter();
         let tasks = tasks.map(|tasks| self.run.tasks_name(tasks));
@@ -555,14 +810,9 @@ impl Driver {
 
     /// Tells the list of runs how a run stands that its host lets go of: one that waits for nobody
     /// was only interrupted, and is listed like one whose host is gone.
-    async fn note_stopped(&mut self) -> Result<(), Error> {
+    pub(super) async fn note_stopped(&mut self) -> Result<(), Error> {
         let is_running = self.run.status() == Status::Running;
-        if !is_running || self.run.is_agent_driven() || self.run.sleeps().is_some() {
-            return self.note_standing().await;
-        }
-        let report = self.report(Some(ReportStatus::Interrupted));
-        let pending = self.host.pending(&report)?;
-        if pending.iter().any(|awaited| awaited.action.what.is_asked()) {
+        if !is_running || self.run.sleeps().is_some() || self.is_awaited()? {
             return self.note_standing().await;
         }
         let at = now();
@@ -607,8 +857,18 @@ impl Driver {
         }
         RunUpdate::at(now())
             .status(journal::Status::Waiting)
-            .wake_at(None)
+            .wake_at(self.first_due())
             .pending(Some(waits_for))
+    }
+
+    /// When the first time is up of all that waits for somebody.
+    fn first_due(&self) -> Option<u64> {
+        let pending = self.run.pending().into_iter();
+        let due = pending.filter_map(|effect| match effect {
+            Effect::Act(action) => Some(self.answered_by(&action)?.at),
+            _ => None,
+        });
+        due.min()
     }
 
     /// Takes in what others have written to this run.
@@ -661,16 +921,11 @@ impl Driver {
                     }),
                 );
             }
-            Effect::Stop(action) => {
-                self.parked.remove(&action);
-                if let Some(task) = self.tasks.remove(&action) {
-                    task.abort();
-                }
-            }
+            Effect::Stop(action) => self.give_up(action),
             Effect::Yield => {
                 let _ = self.happened.send(Message::Happened(Happening::Continued));
             }
-            Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_) => {}
+            Effect::Entered(_) | Effect::Left { .. } | Effect::Told { .. } | Effect::Finish(_) => {}
         }
     }
 
@@ -682,10 +937,28 @@ impl Driver {
         self.has_called |= matches!(action.what, Deed::Call { .. });
         let directory = Arc::clone(&self.directory);
         let agent_driven = self.run.is_agent_driven();
+        let data = self.run.data();
+        let closed = data.and_then(|data| data.closed_session(&action));
+        // Whom an agent drives, it drives through each run by itself.
+        let caller = (!agent_driven).then(|| Caller {
+            call: id,
+            tell: happened.clone(),
+        });
+        let doing = Doing {
+            run,
+            directory,
+            agent_driven,
+            closed: closed.map(str::to_owned),
+            caller,
+        };
+        let stopping = std::mem::take(&mut self.stopping);
         self.tasks.insert(
             id,
             tokio::spawn(async move {
-                let message = match host.perform(run, &action, &directory, agent_driven).await {
+                for task in stopping {
+                    let _ = task.await;
+                }
+                let message = match host.perform(&doing, &action).await {
                     Some(happening) => Message::Happened(happening),
                     None => Message::Parked(id),
                 };
@@ -696,7 +969,8 @@ impl Driver {
 
     /// Ends everything under way.
     pub(super) async fn stop_all(&mut self) {
-        for (_, task) in self.tasks.drain() {
+        let tasks = self.tasks.drain().map(|(_, task)| task);
+        for task in tasks.chain(self.stopping.drain(..)) {
             task.abort();
             // An aborted command kills its group while it is dropped.
             let _ = task.await;
@@ -744,8 +1018,11 @@ impl Driver {
             Effect::Act(action) => Some(Pending {
                 run: self.id,
                 step: self.run.step_name(&action),
+                asked: self.asks(&action.what),
+                place: action.name(),
                 agent_instructions: self.host.instructions_for(graph, &action.what),
                 validation: validation(&self.run, &action),
+                answer_by: self.answered_by(&action).map(|due| due.at),
                 action,
             }),
             _ => None,
@@ -761,8 +1038,18 @@ impl Driver {
             (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
-        let session = data.session(frame::ROOT);
-        let latest = data.variables.get("session_id").and_then(Value::as_str);
+        // A run that was stopped has gone on until now, whatever was recorded last.
+        let until = match status {
+            Some(ReportStatus::Interrupted) if data.status == Status::Running => {
+                now().max(self.last_at)
+            }
+            _ => self.last_at,
+        };
+        let latest = data.latest_session();
+        let mut variables = data.variables.clone();
+        if let Some(session) = latest {
+            variables.insert(Arc::from("session_id"), Value::text(session));
+        }
         Report {
             run: self.id,
             workflow: graph.name.to_string(),
@@ -774,17 +1061,19 @@ impl Driver {
             },
             final_state,
             last_node: data.last_node.clone(),
-            states_executed: data.steps,
-            session: session.map(str::to_owned),
-            last_session: session.or(latest).map(str::to_owned),
+            states_executed: data.executed(),
+            session: data
+                .session(data.frames.get(&frame::ROOT))
+                .map(str::to_owned),
+            last_session: latest.map(str::to_owned),
             recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),
             state: self.run.flattened(),
             computed: self.run.derived(),
-            variables: Value::map(data.variables.iter().map(|(k, v)| (k.as_ref(), v.clone()))),
+            variables: Value::map(variables),
             error: data.error.clone(),
-            elapsed_ms: self.last_at.saturating_sub(data.started_at),
+            elapsed_ms: until.saturating_sub(data.started_at),
             pending: pending.collect(),
             missing_secrets: self.host.inner.vault.missing(self.id),
             kept: self.host.inner.keepsakes.of(self.id),

@@ -15,8 +15,8 @@ use super::recorded::Recorded;
 use super::secrets::masked_action;
 use crate::journal::RunId;
 use crate::run::frame::Waits;
-use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, Happening, Onward, Place};
-use crate::run::{Program, Run, Status, as_written, own_limit, time::iso};
+use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, FailureKind, Happening, Onward};
+use crate::run::{Place, Program, Run, Status, as_written, lateness, own_limit, time::iso};
 use crate::secret;
 use crate::value::Value;
 
@@ -184,7 +184,21 @@ impl Reader {
         for recorded in recorded {
             self.log.last_at = recorded.event.at;
             self.log.event(&recorded.event);
-            for effect in recorded.apply(&mut self.replayed, None)? {
+            let effects = recorded.apply(&mut self.replayed, None)?;
+            let had_begun = self.log.has_begun;
+            self.log.has_begun = self.replayed.has_begun();
+            let opens = matches!(
+                recorded.event.what,
+                Happening::Started(_) | Happening::Resumed(_)
+            );
+            if opens {
+                self.log.has_returned = false;
+            }
+            if opens && !had_begun {
+                self.log.not_looked(recorded.event.at, &effects);
+            }
+            for effect in effects {
+                self.log.not_looked_at_end(recorded.event.at, &effect);
                 self.log.effect(recorded.event.at, &effect);
             }
             self.last = recorded.seq;
@@ -209,6 +223,10 @@ struct Log {
     asked: HashMap<ActionId, (u32, String)>,
     /// Looks at the environment that are not answered.
     looks: HashMap<ActionId, ContractSide>,
+    /// Whether the arguments, where there are any, were found.
+    has_begun: bool,
+    /// Whether the return values were looked up.
+    has_returned: bool,
 }
 
 /// A state that is being executed.
@@ -216,6 +234,8 @@ struct Log {
 struct Visit {
     since: u64,
     action: Option<Action>,
+    /// When that was asked for.
+    asked_at: u64,
     result: Json,
     /// What went wrong last.
     error: Option<String>,
@@ -232,6 +252,8 @@ impl Log {
             open: HashMap::new(),
             asked: HashMap::new(),
             looks: HashMap::new(),
+            has_begun: false,
+            has_returned: false,
         }
     }
 
@@ -266,25 +288,12 @@ impl Log {
                 error,
                 result,
             } => (action, result, Some(error.message.clone())),
-            Happening::TimedOut { action, result } => {
-                (action, result, Some("it did not end in time".to_owned()))
-            }
+            Happening::TimedOut { action, result } => (action, result, Some(self.late(*action))),
             Happening::Declined { action, reason } => (action, &Value::Null, Some(reason.clone())),
             _ => return,
         };
         if let Some(side) = self.looks.remove(action) {
-            let check = self.checked(side, result);
-            let timestamp = iso(event.at);
-            self.push(|| match side {
-                ContractSide::Arguments => LogEntry::PreExecutionValidation {
-                    validation_result: check,
-                    timestamp,
-                },
-                ContractSide::ReturnValues => LogEntry::PostExecutionValidation {
-                    validation_result: check,
-                    timestamp,
-                },
-            });
+            self.looked(event.at, side, result);
             return;
         }
         if let Some(place) = self.asked.remove(action)
@@ -295,12 +304,67 @@ impl Log {
         }
     }
 
+    /// What an action did not do in time.
+    fn late(&self, action: ActionId) -> String {
+        let visit = self.asked.get(&action).and_then(|it| self.open.get(it));
+        let asked = visit.and_then(|visit| Some((visit, visit.action.as_ref()?)));
+        let late = asked.and_then(|(visit, action)| {
+            Some(lateness(&action.node, action.allowed(visit.asked_at)?))
+        });
+        late.unwrap_or_else(|| "it did not end in time".to_owned())
+    }
+
+    /// One side of the contract was looked up, with what was found.
+    fn looked(&mut self, at: u64, side: ContractSide, found: &Value) {
+        self.has_returned |= side == ContractSide::ReturnValues;
+        let check = self.checked(side, found);
+        let timestamp = iso(at);
+        self.push(|| match side {
+            ContractSide::Arguments => LogEntry::PreExecutionValidation {
+                validation_result: check,
+                timestamp,
+            },
+            ContractSide::ReturnValues => LogEntry::PostExecutionValidation {
+                validation_result: check,
+                timestamp,
+            },
+        });
+    }
+
+    /// A run that has no session to look into has none of its arguments.
+    fn not_looked(&mut self, at: u64, effects: &[Effect]) {
+        let looks = |effect: &Effect| match effect {
+            Effect::Act(action) => matches!(action.what, Deed::Environment { .. }),
+            _ => false,
+        };
+        if !self.program.graph().arguments.is_empty() && !effects.iter().any(looks) {
+            self.looked(at, ContractSide::Arguments, &Value::Null);
+        }
+    }
+
+    /// The same for its return values, when it ends.
+    fn not_looked_at_end(&mut self, at: u64, effect: &Effect) {
+        let Effect::Finish(finish) = effect else {
+            return;
+        };
+        let kind = finish.error.as_ref().map(|error| error.kind);
+        let is_checked = match finish.status {
+            Status::Completed => true,
+            Status::Failed => kind == Some(FailureKind::ReturnValues),
+            Status::Cancelled | Status::Running => false,
+        };
+        if is_checked && !self.has_returned && !self.program.graph().return_values.is_empty() {
+            self.looked(at, ContractSide::ReturnValues, &Value::Null);
+        }
+    }
+
     fn effect(&mut self, at: u64, effect: &Effect) {
         match effect {
             Effect::Entered(place) => {
                 let visit = Visit {
                     since: at,
                     action: None,
+                    asked_at: at,
                     result: Json::Null,
                     error: None,
                 };
@@ -316,6 +380,7 @@ impl Log {
                     // Who judges a transition does not act for the state.
                     if !matches!(action.what, Deed::Judge { .. }) {
                         visit.action = Some(masked_action(action));
+                        visit.asked_at = at;
                         self.asked.insert(action.id, place);
                     }
                 }
@@ -338,7 +403,7 @@ impl Log {
                     });
                 }
             }
-            Effect::Sleep { .. } | Effect::Stop(_) | Effect::Yield => {}
+            Effect::Sleep { .. } | Effect::Stop(_) | Effect::Yield | Effect::Told { .. } => {}
         }
     }
 
@@ -546,7 +611,9 @@ fn told(deed: Deed) -> (String, Json) {
             max_states,
             execution_timeout,
             save_on_success,
+            names_session: _,
             depth: _,
+            max_depth: _,
             response: _,
             goes_on: _,
         } => {

@@ -42,11 +42,12 @@ impl Host {
             Some(became) => became,
             None => return,
         };
-        if let Ok(kept) = &became
-            && self.becomes(run, start, kept)
-        {
+        if let Ok(kept) = &became {
             // The definition is kept all the same when its run cannot be counted for it.
-            let _ = self.journal().rename(run, &kept.name);
+            let _ = match self.becomes(run, start, kept) {
+                true => self.journal().rename(run, &kept.name),
+                false => self.journal().count_for(run, &kept.name),
+            };
         }
         let keepsakes = &self.inner.keepsakes;
         let mut all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +62,7 @@ impl Host {
         }
     }
 
-    /// Whether a run counts for the workflow that holds its definition. One whose definition has a
+    /// Whether a run stands under the workflow that holds its definition, for which it counts. One whose definition has a
     /// name of its own, which nothing else has, stands under that.
     fn becomes(&self, run: RunId, start: &Start, kept: &Kept) -> bool {
         let own = self.journal().run(run).map(|record| record.workflow);

@@ -10,19 +10,20 @@ use tokio::sync::watch;
 
 use super::background::Background;
 use super::called::Pending;
-use super::driver::Driver;
+use super::driver::{Caller, Driver};
 use super::execution_log::Logs;
 use super::keep::Keepsakes;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::OpenedSessions;
 use super::shell::end_group;
-use super::{Kept, NoTools, NoWatch, Nobody, People, Toolbox, Tools, Watch, Workflows};
+use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start, Status,
+    Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start,
+    Status, time,
 };
 use crate::secret::{self, Reference};
 use crate::terminal::{self, Terminals};
@@ -50,6 +51,29 @@ pub enum Error {
     /// The terminal session that a run is to work in does not exist.
     #[error("`session_id`: {0}")]
     NoSession(#[source] terminal::Error),
+    /// An answer came after the time that the definition gives for it.
+    #[error(
+        "the answer to `{step}` comes too late: its time was over at {}; the run goes on without it",
+        time::iso(*.at)
+    )]
+    TooLate {
+        /// The step.
+        step: String,
+        /// When its time was over, in milliseconds since 1970.
+        at: u64,
+    },
+    /// A run would go on here, and its terminal session lives in another process.
+    #[error(
+        "the run works in the terminal session `{session}`, which the process {owner} has: it can \
+         only go on there, where its session is; answer it there (a server takes \
+         `submit_result`), or end that process, and the session with it, first"
+    )]
+    SessionElsewhere {
+        /// The session.
+        session: String,
+        /// The process.
+        owner: u32,
+    },
 }
 
 fn list(faults: &[InputFault]) -> String {
@@ -73,10 +97,10 @@ pub struct Report {
     pub last_node: Option<String>,
     /// Nodes executed.
     pub states_executed: u64,
-    /// The terminal session that it works in, or would go on in: the one it has opened last, else
-    /// the one it was given; none that it has closed.
+    /// Its terminal session: the last one that it has opened and not closed, else the one it was
+    /// given, else the first that it has worked in; none that it has closed.
     pub session: Option<String>,
-    /// The same, or else the session it used last.
+    /// The same, or else the session it had last; `session_id` among the variables.
     pub last_session: Option<String>,
     /// How many levels of calls lay below it.
     pub recursion_depth: u32,
@@ -195,12 +219,14 @@ impl HostOptions {
 struct NoWorkflows;
 
 impl Workflows for NoWorkflows {
-    fn find(&self, name: &str) -> Result<Graph, String> {
-        Err(format!("no workflow `{name}` is known here"))
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow> {
+        let reason = format!("no workflow `{name}` is known here");
+        Err(NoWorkflow::Unknown(reason))
     }
 
-    fn compile(&self, _definition: &Value) -> Result<Graph, String> {
-        Err("definitions cannot be compiled here".to_owned())
+    fn compile(&self, _definition: &Value) -> Result<Graph, NoWorkflow> {
+        let reason = "definitions cannot be compiled here".to_owned();
+        Err(NoWorkflow::Invalid(reason))
     }
 }
 
@@ -211,6 +237,8 @@ pub struct StartOptions {
     pub variables: Value,
     /// The terminal session it runs in.
     pub session: Option<String>,
+    /// Whether that session is the caller's, handed on: it may have ended meanwhile.
+    pub inherits_session: bool,
     /// Whether that session was opened for this run alone, with the environment of whoever starts
     /// it: variables that are missing there are set here.
     pub own_session: bool,
@@ -220,6 +248,8 @@ pub struct StartOptions {
     pub timeout: Option<f64>,
     /// The run that calls it, and how deep that is.
     pub parent: Option<(RunId, u32)>,
+    /// How deep the calls above it allow calls to be.
+    pub max_depth: Option<u8>,
     /// Its id, when the caller has made one.
     pub id: Option<RunId>,
     /// Whether an agent drives it: see [`super::Agents`].
@@ -381,16 +411,22 @@ impl Host {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
         let called = options.parent.is_some();
-        // One that calls another hands on its session, which may have ended meanwhile.
-        if let (false, Some(session), Some(terminals)) =
-            (called, &options.session, &self.inner.options.terminals)
-        {
+        if let (false, Some(session), Some(terminals)) = (
+            options.inherits_session,
+            &options.session,
+            &self.inner.options.terminals,
+        ) {
             terminals.expect(session).map_err(Error::NoSession)?;
         }
-        let session = options
-            .session
-            .clone()
-            .or_else(|| self.usual_session(graph, id, &options));
+        let near = match options.session {
+            Some(_) => None,
+            None => self.near_session(graph, id, &options),
+        };
+        // What is looked up before the first step needs a session at once.
+        let (session, near_session) = match graph.arguments.is_empty() {
+            true => (options.session.clone(), near),
+            false => (options.session.clone().or(near), None),
+        };
         let (given, variables) =
             input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
         let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
@@ -400,8 +436,10 @@ impl Host {
             variables,
             env: Value::Null,
             session,
+            near_session,
             own_session: options.own_session,
             depth: options.parent.map_or(0, |(_, depth)| depth),
+            max_depth: options.max_depth,
             max_steps: options.max_steps,
             timeout: options.timeout,
             secrets,
@@ -413,6 +451,10 @@ impl Host {
             keep: options.keep,
         });
         let mut new = NewRun::new(graph.name.to_string(), hash, at);
+        // A run whose arguments are missing never begins.
+        if !graph.arguments.is_empty() {
+            new = new.uncounted();
+        }
         if let Some((parent, _)) = options.parent {
             new = new.parent(parent);
         }
@@ -440,17 +482,43 @@ impl Host {
     ///
     /// When another process drives it, and those of the journal.
     pub async fn drive(&self, run: RunId) -> Result<Report, Error> {
-        self.drive_unmasked(run).await.map(Report::masked)
+        self.drive_unmasked(run, None).await.map(Report::masked)
     }
 
-    /// The same, with the placeholders of secrets: for a run that called this one.
-    pub(super) async fn drive_unmasked(&self, run: RunId) -> Result<Report, Error> {
+    /// The same, with the placeholders of secrets, for a run that may have called this one.
+    pub(super) async fn drive_unmasked(
+        &self,
+        run: RunId,
+        caller: Option<Caller>,
+    ) -> Result<Report, Error> {
+        let (mut report, mut moved) = self.drive_once(run, caller.clone()).await?;
+        while moved {
+            match self.drive_once(run, caller.clone()).await {
+                Ok(again) => (report, moved) = again,
+                // Whoever wrote to it drives it.
+                Err(Error::Journal(journal::Error::Held { .. })) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(report)
+    }
+
+    /// Drives a run and lets go of it; also gives whether somebody has written to it, or to one
+    /// that it waits for, who found it driven from here.
+    async fn drive_once(
+        &self,
+        run: RunId,
+        caller: Option<Caller>,
+    ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
         for orphan in self.journal().orphans(run)? {
             end_group(&orphan.group).await;
             self.journal().forget_process(run, &orphan.action).await?;
         }
-        let mut driver = Driver::open(self.clone(), run)?;
+        let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
+        if driver.run.status() == Status::Running {
+            self.expect_session_here(&driver.run)?;
+        }
         self.end_forgotten(run, &driver.run).await?;
         let report = driver.drive().await;
         driver.stop_all().await;
@@ -462,7 +530,11 @@ impl Host {
         self.inner.vault.forget(&run.to_string(), is_over);
         self.release_sessions(run, driver.run.status()).await;
         drop(lock);
-        report
+        let report = report?;
+        let waits = report.status == ReportStatus::Waiting && !driver.run.is_agent_driven();
+        let moved =
+            waits && report.missing_secrets.is_empty() && self.has_moved(run, &driver.run)?;
+        Ok((report, moved))
     }
 
     /// Records something that happened to a run, from outside: an answer, a cancellation, a change
@@ -470,20 +542,39 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// When it does not fit the run, and those of the journal.
+    /// When it does not fit the run, when it answers something whose time is over (which then is
+    /// what has happened), and those of the journal.
     pub async fn record(&self, run: RunId, happening: Happening) -> Result<(), Error> {
         let happening = foreign(happening);
+        let outermost = self.outermost(run)?;
         // Another host may write between reading and writing; the fence tells, and we look again.
-        loop {
+        let late = loop {
             let mut driver = Driver::open(self.clone(), run)?;
-            match driver.append(happening.clone()).await {
-                Ok(_) => break,
+            if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
+                self.expect_session_here(&driver.run)?;
+            }
+            let late = driver.late_answer(&happening);
+            if late.is_none()
+                && let Some(step) = driver.answered_step(&happening)
+                && let Some(at) = self.callers_are_over(run).await?
+            {
+                self.inner.background.recorded(outermost);
+                return Err(Error::TooLate { step, at });
+            }
+            let happened = late.as_ref().map_or(&happening, |(over, _)| over).clone();
+            match driver.append(happened).await {
+                Ok(_) => break late.map(|(_, error)| error),
                 Err(Error::Journal(journal::Error::Fenced { .. })) => {}
                 Err(error) => return Err(error),
             }
-        }
+        };
         self.fresh().insert(run);
         self.inner.background.recorded(run);
+        // Whoever waits for it is driven in its place.
+        self.inner.background.recorded(outermost);
+        if let Some(late) = late {
+            return Err(late);
+        }
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
             self.release_sessions(run, Status::Cancelled).await;

@@ -6,6 +6,7 @@ mod called;
 mod deed;
 mod driver;
 mod execution_log;
+mod included;
 mod instructions;
 mod judged;
 mod keep;
@@ -28,7 +29,7 @@ use flow_model::graph::{Graph, PromptKind};
 
 pub use agent::Agents;
 pub use background::Driven;
-pub use called::Pending;
+pub use called::{OpenTasks, Pending};
 pub use execution_log::LogPage;
 pub use judged::JUDGE_INSTRUCTIONS;
 pub use local::{Error, Host, HostOptions, Report, ReportStatus, StartOptions, complete};
@@ -52,8 +53,8 @@ pub trait Workflows: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there is none, in a sentence.
-    fn find(&self, name: &str) -> Result<Graph, String>;
+    /// Why there is none.
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow>;
 
     /// The workflow of a name, which may also stand in the directory of the definition that calls
     /// it.
@@ -61,7 +62,11 @@ pub trait Workflows: Send + Sync {
     /// # Errors
     ///
     /// As for [`Workflows::find`].
-    fn find_beside(&self, name: &str, _beside: Option<&std::path::Path>) -> Result<Graph, String> {
+    fn find_beside(
+        &self,
+        name: &str,
+        _beside: Option<&std::path::Path>,
+    ) -> Result<Graph, NoWorkflow> {
         self.find(name)
     }
 
@@ -70,7 +75,7 @@ pub trait Workflows: Send + Sync {
     /// # Errors
     ///
     /// What is wrong with it.
-    fn compile(&self, definition: &Value) -> Result<Graph, String>;
+    fn compile(&self, definition: &Value) -> Result<Graph, NoWorkflow>;
 
     /// Keeps a definition that was given whole and has succeeded, for reuse. `None` when nothing is
     /// kept here.
@@ -81,6 +86,28 @@ pub trait Workflows: Send + Sync {
     fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
         let _ = definition;
         Ok(None)
+    }
+}
+
+/// Why there is no workflow to run, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoWorkflow {
+    /// None is known by the name.
+    #[error("{0}")]
+    Unknown(String),
+    /// There is a definition, and it cannot be run.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl NoWorkflow {
+    /// What the final state of a run is called that does not come about for this.
+    #[must_use]
+    pub const fn final_state(&self) -> &'static str {
+        match self {
+            NoWorkflow::Unknown(_) => "workflow_not_found",
+            NoWorkflow::Invalid(_) => "definition_invalid",
+        }
     }
 }
 
@@ -116,7 +143,7 @@ pub trait People: Send + Sync {
     /// between two questions keeps them in sight here.
     fn ask_until<'a>(&'a self, question: Question<'a>, valid: Valid<'a>) -> Boxed<'a, Answer> {
         Box::pin(async move {
-            let mut complaint: Option<String> = None;
+            let mut complaint = question.complaint.map(str::to_owned);
             loop {
                 let again = Question {
                     complaint: complaint.as_deref(),
@@ -147,6 +174,8 @@ pub struct Question<'a> {
     pub run: RunId,
     /// The step that asks.
     pub step: &'a str,
+    /// Every name that the step goes by, the most exact one first, its bare id last.
+    pub names: &'a [String],
     /// What the person reads.
     pub message: &'a str,
     /// What is asked.
@@ -162,6 +191,8 @@ pub enum Asked<'a> {
     Prompt(PromptKind, &'a [Value]),
     /// Which description holds: descriptions with the states they lead to.
     Judgement(&'a [(String, String)]),
+    /// The result of a task that is an agent's to do: whoever has one beforehand gives it.
+    Delegate,
 }
 
 /// What a person says.

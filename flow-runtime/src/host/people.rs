@@ -17,7 +17,7 @@ impl People for Nobody {
         Box::pin(async move {
             match question.kind {
                 Asked::Prompt(PromptKind::Info, _) => acknowledged(),
-                Asked::Prompt(..) | Asked::Judgement(_) => Answer::Later,
+                Asked::Prompt(..) | Asked::Judgement(_) | Asked::Delegate => Answer::Later,
             }
         })
     }
@@ -57,8 +57,8 @@ pub struct Answers {
 pub struct BadAnswers(&'static str);
 
 impl Answers {
-    /// Answers from a map of steps. A plain value stands for the field that the prompt's result
-    /// has: `true` for `{confirmed: true}`.
+    /// Answers from a map of steps, each by any of its names. A plain value stands for the field
+    /// that the prompt's result has: `true` for `{confirmed: true}`.
     ///
     /// # Errors
     ///
@@ -82,10 +82,12 @@ impl Answers {
     }
 
     fn answer(&self, question: &Question<'_>) -> Answer {
-        let Some(given) = self.by_step.get(question.step) else {
+        let mut names = question.names.iter().map(String::as_str);
+        let given = names.find_map(|name| self.by_step.get(name));
+        let Some(given) = given.or_else(|| self.by_step.get(question.step)) else {
             return match question.kind {
                 Asked::Prompt(PromptKind::Info, _) => acknowledged(),
-                Asked::Prompt(..) | Asked::Judgement(_) => Answer::Later,
+                Asked::Prompt(..) | Asked::Judgement(_) | Asked::Delegate => Answer::Later,
             };
         };
         // Giving the same invalid answer again would ask for ever.
@@ -96,6 +98,7 @@ impl Answers {
             Asked::Prompt(kind, options) => read_answer(kind, options, given.clone()),
             Asked::Judgement(_) if given.get("choice").is_some() => given.clone(),
             Asked::Judgement(_) => Value::map([("choice", given.clone())]),
+            Asked::Delegate => given.clone(),
         })
     }
 }

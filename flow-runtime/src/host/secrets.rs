@@ -495,6 +495,10 @@ pub(super) fn masked_effect(effect: &Effect) -> Effect {
             output: secret::mask_value(&finish.output),
             error: finish.error.as_ref().map(masked_failure),
         }),
+        Effect::Told { place, message } => Effect::Told {
+            place: place.clone(),
+            message: secret::mask(message).into_owned(),
+        },
         Effect::Left { .. }
         | Effect::Entered(_)
         | Effect::Sleep { .. }

@@ -1,7 +1,7 @@
 //! Terminals of a host: their tools, their environments, and which run has opened which.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use flow_model::graph::{Graph, Kind, ToolRef};
@@ -10,10 +10,11 @@ use serde_json::Value as Json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::local::{Host, StartOptions, now};
+use super::local::{Error, Host, StartOptions, now};
 use crate::journal::RunId;
-use crate::run::{Action, Deed, Failure, FailureKind, Happening, Status};
-use crate::terminal::{CallError, Place, Terminals};
+use crate::run::frame::ROOT;
+use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run, Status};
+use crate::terminal::{self, CallError, Place, Terminals, Unnamed};
 use crate::value::Value;
 
 /// Longer than any run waits for a prompt that has no limit of its own.
@@ -31,7 +32,10 @@ pub(super) struct OpenedSessions {
 
 /// A session that is being opened, or was. It goes on when its run does not: only then is it known
 /// what is to be closed.
-type Opening = JoinHandle<Option<String>>;
+struct Opening {
+    opened: JoinHandle<()>,
+    session: Arc<OnceLock<String>>,
+}
 
 impl OpenedSessions {
     fn by_run(&self) -> MutexGuard<'_, HashMap<RunId, Vec<Opening>>> {
@@ -54,6 +58,15 @@ impl OpenedSessions {
     fn take(&self, run: RunId) -> Vec<Opening> {
         self.by_run().remove(&run).unwrap_or_default()
     }
+
+    /// The sessions of runs that are not over.
+    fn owned(&self) -> Vec<String> {
+        let by_run = self.by_run();
+        let openings = by_run.values().flatten();
+        openings
+            .filter_map(|opening| opening.session.get().cloned())
+            .collect()
+    }
 }
 
 /// Whether a tool is one of terminals.
@@ -66,19 +79,28 @@ fn works_in_terminals(graph: &Graph) -> bool {
     if !graph.arguments.is_empty() || !graph.return_values.is_empty() {
         return true;
     }
-    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
-    let bodies = [&graph.body, &graph.on_error.body]
-        .into_iter()
-        .chain(graph.tasks.iter().map(|task| &task.body))
-        .chain(cleanups.map(|on_error| &on_error.body));
-    let mut nodes = bodies.flat_map(|body| body.nodes.iter());
-    nodes.any(|node| match &node.kind {
+    any_node(graph, |kind| match kind {
         Kind::Tool {
             tool: ToolRef::Builtin(name),
             ..
         } => tools::find(name).is_some_and(|tool| tool.takes_session()),
         _ => false,
     })
+}
+
+/// Whether a workflow works in terminals, or calls others that may.
+fn may_need_session(graph: &Graph) -> bool {
+    works_in_terminals(graph) || any_node(graph, |kind| matches!(kind, Kind::Call(_)))
+}
+
+fn any_node(graph: &Graph, is_meant: impl Fn(&Kind) -> bool) -> bool {
+    let cleanups = graph.tasks.iter().filter_map(|task| task.on_error.as_ref());
+    let bodies = [&graph.body, &graph.on_error.body]
+        .into_iter()
+        .chain(graph.tasks.iter().map(|task| &task.body))
+        .chain(cleanups.map(|on_error| &on_error.body));
+    let mut nodes = bodies.flat_map(|body| body.nodes.iter());
+    nodes.any(|node| is_meant(&node.kind))
 }
 
 /// Whether doing something twice would type twice: what a dead host began of it is not repeated.
@@ -105,7 +127,8 @@ pub(super) fn interrupted(action: &Action) -> Happening {
 }
 
 impl Host {
-    /// Calls a tool of terminals.
+    /// Calls a tool of terminals. `closed` is the session that the run had, where it has none any
+    /// more: it goes on in nobody else's.
     pub(super) async fn in_terminal(
         &self,
         terminals: &Terminals,
@@ -113,8 +136,17 @@ impl Host {
         action: &Action,
         tool: &str,
         parameters: &Value,
+        closed: Option<&str>,
     ) -> Option<Happening> {
-        let terminals = &terminals.of(&self.circle(run));
+        let unnamed = match closed {
+            Some(session) => Unnamed::Closed(session.to_owned()),
+            None if tool == "exit_terminal" => Unnamed::NoneToClose,
+            None => Unnamed::Latest {
+                except: self.inner.opened.owned(),
+            },
+        };
+        let terminals = terminals.of(&self.circle(run)).meaning(unnamed);
+        let terminals = &terminals.interrupting(action.deadline);
         let answer = match tool {
             "open_terminal" => {
                 self.open_terminal(terminals, run, parameters.to_json())
@@ -129,7 +161,7 @@ impl Host {
             },
             Err(error) => Happening::Failed {
                 action: action.id,
-                error: Failure::new(FailureKind::Action, error.to_string()),
+                error: Failure::new(FailureKind::Action, format!("`{}`: {error}", action.node)),
                 result: Value::Null,
             },
         })
@@ -149,9 +181,10 @@ impl Host {
         }
     }
 
-    /// The session that a run which is given none works in until it opens one: the latest of those
-    /// that share theirs with it. A workflow that has no use for terminals has none.
-    pub(super) fn usual_session(
+    /// The session that a run which is given none works in until it has one: the latest of those
+    /// who share theirs with it, unless another run that is not over has opened it. A workflow that
+    /// has no use for terminals has none.
+    pub(super) fn near_session(
         &self,
         graph: &Graph,
         run: RunId,
@@ -167,7 +200,36 @@ impl Host {
             (None, Some((parent, _))) => self.circle(parent),
             (None, None) => run.to_string(),
         };
-        terminals.of(&circle).latest()
+        let except = self.inner.opened.owned();
+        let near = terminals.of(&circle).meaning(Unnamed::Latest { except });
+        near.latest()
+    }
+
+    /// Whether a run can go on here: its terminal session is not that of another process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SessionElsewhere`].
+    pub(super) fn expect_session_here(&self, run: &Run) -> Result<(), Error> {
+        let session = run.data().and_then(|data| {
+            let root = data.frames.get(&ROOT);
+            data.session_at_hand(root)
+        });
+        let Some(session) = session else {
+            return Ok(());
+        };
+        let terminals = self.inner.options.terminals.as_ref();
+        let is_here = terminals.is_some_and(|terminals| terminals.exists(session));
+        if is_here || !may_need_session(run.program().graph()) {
+            return Ok(());
+        }
+        match terminal::owner_of(session).filter(|owner| *owner != std::process::id()) {
+            Some(owner) => Err(Error::SessionElsewhere {
+                session: session.to_owned(),
+                owner,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Opens a session that is the run's to look after, also when the run stops meanwhile.
@@ -179,15 +241,18 @@ impl Host {
     ) -> Option<Result<Json, CallError>> {
         let (tell, answer) = oneshot::channel();
         let terminals = terminals.clone();
-        let opening = tokio::spawn(async move {
+        let session = Arc::new(OnceLock::new());
+        let known = Arc::clone(&session);
+        let opened = tokio::spawn(async move {
             let answer = terminals.call("open_terminal", parameters).await;
             let opened = answer.as_ref().ok();
-            let session = opened.and_then(|it| it["session_id"].as_str().map(str::to_owned));
+            if let Some(session) = opened.and_then(|it| it["session_id"].as_str()) {
+                let _ = known.set(session.to_owned());
+            }
             // Whoever asked may be gone.
             let _ = tell.send(answer);
-            session
         });
-        self.inner.opened.add(run, [opening]);
+        self.inner.opened.add(run, [Opening { opened, session }]);
         answer.await.ok()
     }
 
@@ -271,9 +336,10 @@ impl Host {
                 let sessions = self.inner.opened.take(run);
                 if let Some(terminals) = &self.inner.options.terminals {
                     for opening in sessions {
-                        if let Ok(Some(session)) = opening.await {
+                        let _ = opening.opened.await;
+                        if let Some(session) = opening.session.get() {
                             // One that has ended already is what was wanted.
-                            let _ = terminals.close(&session).await;
+                            let _ = terminals.close(session).await;
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! Commands: each in a process group of its own, recorded before it may run, bounded in what it
 //! may say, ended as a whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::Watch;
 use crate::journal::{Journal, ProcessGroup, RunId, Stream};
+use crate::library::project_root;
 use crate::run::{Failure, FailureKind};
-use crate::secret::{Scrubbed, Scrubber};
+use crate::secret::{self, Scrubbed, Scrubber};
 use crate::value::Value;
 
 /// Bytes of a stream that a result holds; the log has more.
@@ -34,6 +35,10 @@ pub(super) struct Shell<'a> {
     pub(super) command: &'a str,
     pub(super) env: &'a [(String, String)],
     pub(super) directory: PathBuf,
+    /// Where the run was started.
+    pub(super) base: &'a Path,
+    /// What the command reads; without it, nothing.
+    pub(super) input: Option<&'a str>,
     pub(super) started_at: u64,
     /// What must not be seen in what the command says.
     pub(super) scrubber: Arc<Scrubber>,
@@ -88,26 +93,30 @@ impl Shell<'_> {
     pub(super) async fn run(self) -> Ended {
         // The first line of its input lets the command go on. If the host dies before the group
         // is recorded, that line never comes and nothing runs.
-        let is_long = self.command.len() > LONGEST_VARIABLE;
-        let gate = if is_long {
+        let is_long = self.command.len() > LONGEST_VARIABLE && self.input.is_none();
+        let gate = match self.input {
+            // What follows the first line is the command's.
+            Some(_) => r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND""#,
             // No variable holds it; it follows the first line.
-            r#"read -r _ && script=$(/bin/cat; printf .) && eval "${script%.}" </dev/null"#
-        } else {
-            r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND" </dev/null"#
+            None if is_long => {
+                r#"read -r _ && script=$(/bin/cat; printf .) && eval "${script%.}" </dev/null"#
+            }
+            None => r#"read -r _ && exec "$FLOW_SHELL" -c "$FLOW_COMMAND" </dev/null"#,
         };
         let shell = "/bin/sh";
         let began = Instant::now();
         let mut command = Command::new(shell);
         command.arg("-c").arg(gate);
         // A step has the secrets that it names, and no others.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("FLOW_SECRET_") {
-                command.env_remove(name);
-            }
+        for name in secret::withheld() {
+            command.env_remove(name);
         }
         if !is_long {
             command.env("FLOW_SHELL", shell);
             command.env("FLOW_COMMAND", self.command);
+        }
+        if let Some(project) = project_root(self.base) {
+            command.env("FLOW_PROJECT_DIR", project);
         }
         let spawned = command
             .env("FLOW_STEP_KEY", self.key)
@@ -146,13 +155,21 @@ impl Shell<'_> {
             let message = format!("the command cannot be recorded: {error}");
             return Ended::NotStarted(Failure::new(FailureKind::Action, message));
         }
-        if let Some(mut gate) = child.stdin.take() {
-            // A command that is gone already says so by its exit code.
-            let _ = gate.write_all(b"\n").await;
-            if is_long {
-                let _ = gate.write_all(self.command.as_bytes()).await;
+        let gate = child.stdin.take();
+        let let_go = async {
+            if let Some(mut gate) = gate {
+                // A command that is gone, or does not read, says so by its exit code.
+                let _ = gate.write_all(b"\n").await;
+                let rest = if is_long {
+                    Some(self.command)
+                } else {
+                    self.input
+                };
+                if let Some(rest) = rest {
+                    let _ = gate.write_all(rest.as_bytes()).await;
+                }
             }
-        }
+        };
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
         let ended = async {
@@ -161,8 +178,9 @@ impl Shell<'_> {
             signal(pid, Signal::KILL);
             status
         };
-        let (stdout, stderr, status) = tokio::join!(
+        let ((), stdout, stderr, status) = tokio::join!(
             biased;
+            let_go,
             self.capture(stdout, Stream::Stdout),
             self.capture(stderr, Stream::Stderr),
             ended,

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use flow_model::graph::PromptKind;
+
 use super::local::{Error, Host};
 use crate::journal::RunId;
-use crate::run::{Effect, Ending, Program};
+use crate::run::{Deed, Effect, Ending, Program};
 
 /// One visit of a step or state.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,8 @@ pub struct Visit {
     pub ended_at: Option<u64>,
     /// How it ended; `None` while it is under way.
     pub ending: Option<Ending>,
+    /// What it told people.
+    pub message: Option<String>,
 }
 
 impl Host {
@@ -51,6 +55,7 @@ impl Host {
                         started_at: at,
                         ended_at: None,
                         ending: None,
+                        message: None,
                     });
                 }
                 Effect::Left { place, outcome, .. } => {
@@ -60,11 +65,25 @@ impl Host {
                         visit.ending = Some(outcome);
                     }
                 }
-                Effect::Act(_)
-                | Effect::Sleep { .. }
-                | Effect::Stop(_)
-                | Effect::Yield
-                | Effect::Finish(_) => {}
+                Effect::Told { place, message } => {
+                    let visit = open.get(&(place.frame, place.node));
+                    if let Some(visit) = visit.and_then(|visit| visits.get_mut(*visit)) {
+                        visit.message = Some(message);
+                    }
+                }
+                Effect::Act(action) => {
+                    let visit = open.get(&(action.frame, action.node));
+                    if let Deed::Prompt {
+                        message,
+                        kind: PromptKind::Info,
+                        ..
+                    } = action.what
+                        && let Some(visit) = visit.and_then(|visit| visits.get_mut(*visit))
+                    {
+                        visit.message = Some(message);
+                    }
+                }
+                Effect::Sleep { .. } | Effect::Stop(_) | Effect::Yield | Effect::Finish(_) => {}
             }
         }
         Ok(visits)

@@ -127,6 +127,7 @@ pub struct NewRun {
     pub(super) started_at: u64,
     pub(super) status: Status,
     pub(super) parent: Option<RunId>,
+    pub(super) counts: bool,
 }
 
 impl NewRun {
@@ -138,6 +139,16 @@ impl NewRun {
             started_at,
             status: Status::Running,
             parent: None,
+            counts: true,
+        }
+    }
+
+    /// It does not count for its workflow until it has really begun: see [`RunUpdate::begun`].
+    #[must_use]
+    pub fn uncounted(self) -> NewRun {
+        NewRun {
+            counts: false,
+            ..self
         }
     }
 
@@ -166,6 +177,7 @@ pub struct RunUpdate {
     pub(super) pending: Option<Option<String>>,
     pub(super) error: Option<Option<String>>,
     pub(super) output: Option<Vec<u8>>,
+    pub(super) begun: bool,
 }
 
 impl RunUpdate {
@@ -178,7 +190,15 @@ impl RunUpdate {
             pending: None,
             error: None,
             output: None,
+            begun: false,
         }
+    }
+
+    /// The run has begun, and counts for its workflow from now on.
+    #[must_use]
+    pub fn begun(mut self) -> RunUpdate {
+        self.begun = true;
+        self
     }
 
     /// How the run is getting on. A final status ends waiting for a time or a person.

@@ -268,7 +268,8 @@ impl Journal {
         })
     }
 
-    /// Counts a run for another workflow than it began as: the one that its definition has become.
+    /// Lets a run stand under another workflow than it began as, the one that its definition has
+    /// become, and counts it there.
     ///
     /// # Errors
     ///
@@ -276,35 +277,26 @@ impl Journal {
     pub fn rename(&self, run: RunId, workflow: &str) -> Result<(), Error> {
         let (run, workflow) = (run.to_string(), workflow.to_owned());
         self.write(move |connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE workflows
-                     SET run_count = run_count - 1,
-                         success_count = success_count - (runs.status = 'completed')
-                     FROM runs
-                     WHERE runs.id = ?1 AND name = runs.workflow AND runs.workflow <> ?2",
-                )?
-                .execute(params![run, workflow])?;
-            connection
-                .prepare_cached("DELETE FROM workflows WHERE run_count <= 0")?
-                .execute([])?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO workflows (name, run_count, success_count, last_run)
-                     SELECT ?2, 1, status = 'completed', started_at FROM runs
-                     WHERE id = ?1 AND workflow <> ?2
-                     ON CONFLICT (name) DO UPDATE SET
-                         run_count = run_count + 1,
-                         success_count = success_count + excluded.success_count,
-                         last_run = max(last_run, excluded.last_run)",
-                )?
-                .execute(params![run, workflow])?;
+            count_elsewhere(connection, &run, &workflow, false)?;
             connection
                 .prepare_cached("UPDATE runs SET workflow = ?2 WHERE id = ?1")?
                 .execute(params![run, workflow])
         })
         .wait()
         .map(drop)
+    }
+
+    /// Counts a run that is about to succeed for another workflow than it stands under: the one
+    /// that holds the same definition.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write: see [`append`](Journal::append).
+    pub fn count_for(&self, run: RunId, workflow: &str) -> Result<(), Error> {
+        let (run, workflow) = (run.to_string(), workflow.to_owned());
+        self.write(move |connection| count_elsewhere(connection, &run, &workflow, true))
+            .wait()
+            .map(drop)
     }
 
     /// Forgets what the runs of a workflow amount to. The runs themselves stay.
@@ -337,6 +329,47 @@ impl Journal {
             rows.collect()
         })
     }
+}
+
+/// Takes a run from the tally of the workflow it stands under to that of another. What the others
+/// of the first one amount to is theirs again, the time of the last one too.
+fn count_elsewhere(
+    connection: &Connection,
+    run: &str,
+    workflow: &str,
+    succeeds: bool,
+) -> rusqlite::Result<usize> {
+    let taken = connection
+        .prepare_cached(
+            "UPDATE workflows
+             SET run_count = run_count - 1,
+                 success_count = success_count - (runs.status = 'completed'),
+                 last_run = coalesce(
+                     (SELECT max(other.started_at) FROM runs AS other
+                      WHERE other.workflow = runs.workflow AND other.id <> runs.id),
+                     last_run)
+             FROM runs
+             WHERE runs.id = ?1 AND name = runs.workflow AND runs.workflow <> ?2",
+        )?
+        .execute(params![run, workflow])?;
+    connection
+        .prepare_cached("DELETE FROM workflows WHERE run_count <= 0")?
+        .execute([])?;
+    if succeeds && taken == 0 {
+        // It was taken before.
+        return Ok(0);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO workflows (name, run_count, success_count, last_run)
+             SELECT ?2, 1, ?3 OR status = 'completed', started_at FROM runs
+             WHERE id = ?1 AND workflow <> ?2
+             ON CONFLICT (name) DO UPDATE SET
+                 run_count = run_count + 1,
+                 success_count = success_count + excluded.success_count,
+                 last_run = max(last_run, excluded.last_run)",
+        )?
+        .execute(params![run, workflow, succeeds])
 }
 
 fn tally(row: &Row<'_>) -> rusqlite::Result<Tally> {
@@ -457,18 +490,30 @@ pub(super) fn insert(
         }
         Err(error) => return Err(store.error(error)),
     }
-    let count = || {
-        let count = "INSERT INTO workflows (name, run_count, success_count, last_run)
-                     VALUES (?1, 1, ?2, ?3)
-                     ON CONFLICT (name) DO UPDATE SET
-                         run_count = run_count + 1,
-                         success_count = success_count + excluded.success_count,
-                         last_run = max(last_run, excluded.last_run)";
-        let mut statement = connection.prepare_cached(count)?;
-        let success = new.status == Status::Completed;
-        statement.execute(params![new.workflow, success, new.started_at])
-    };
-    count().map(drop).map_err(|error| store.error(error))
+    if !new.counts {
+        return Ok(());
+    }
+    let success = new.status == Status::Completed;
+    count(connection, &new.workflow, success, new.started_at).map_err(|error| store.error(error))
+}
+
+/// Counts one run more for a workflow.
+fn count(
+    connection: &Connection,
+    workflow: &str,
+    success: bool,
+    started_at: u64,
+) -> rusqlite::Result<()> {
+    let count = "INSERT INTO workflows (name, run_count, success_count, last_run)
+                 VALUES (?1, 1, ?2, ?3)
+                 ON CONFLICT (name) DO UPDATE SET
+                     run_count = run_count + 1,
+                     success_count = success_count + excluded.success_count,
+                     last_run = max(last_run, excluded.last_run)";
+    let mut statement = connection.prepare_cached(count)?;
+    statement
+        .execute(params![workflow, success, started_at])
+        .map(drop)
 }
 
 /// Changes the record of a run.
@@ -478,6 +523,13 @@ pub(super) fn update(
     update: &RunUpdate,
     output: Option<Hash>,
 ) -> rusqlite::Result<()> {
+    if update.begun {
+        let find = "SELECT workflow, started_at FROM runs WHERE key = ?1";
+        let mut statement = connection.prepare_cached(find)?;
+        let (workflow, started_at): (String, u64) =
+            statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        count(connection, &workflow, false, started_at)?;
+    }
     if let Some(status) = update.status {
         let count = "UPDATE workflows
                      SET success_count = success_count + (?2 = 'completed') - (old.status = 'completed')

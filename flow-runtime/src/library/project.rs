@@ -3,10 +3,14 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use flow_model::suggest;
+
 use super::{Error, read};
 
 /// The file with a project's settings.
 const SETTINGS: &str = "flow.toml";
+/// The one key of the settings.
+const WORKFLOWS: &str = "workflows";
 /// The directory that makes a directory a project.
 const MARK: &str = ".flow";
 
@@ -15,6 +19,7 @@ const MARK: &str = ".flow";
 pub struct Project {
     root: PathBuf,
     directories: Vec<PathBuf>,
+    unknown: Vec<String>,
 }
 
 impl Project {
@@ -44,14 +49,18 @@ impl Project {
             return Ok(None);
         }
         let mut directories = vec![workflows(root)];
+        let mut unknown = Vec::new();
         if has_settings {
-            for directory in listed(&settings)? {
+            let table = table(&settings)?;
+            for directory in listed(&settings, &table)? {
                 directories.push(root.join(directory));
             }
+            unknown.extend(table.keys().filter(|key| *key != WORKFLOWS).cloned());
         }
         Ok(Some(Project {
             root: root.to_owned(),
             directories,
+            unknown,
         }))
     }
 
@@ -59,6 +68,12 @@ impl Project {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Keys of its settings that mean nothing, each with the one that was perhaps meant.
+    pub fn unknown_keys(&self) -> impl Iterator<Item = (&str, Option<&'static str>)> {
+        let unknown = self.unknown.iter();
+        unknown.map(|key| (key.as_str(), suggest::nearest(key, [WORKFLOWS])))
     }
 
     /// The directories with its workflows, in the order in which names are looked for.
@@ -90,29 +105,41 @@ pub(crate) fn future_root(directory: &Path) -> &Path {
         .unwrap_or(directory)
 }
 
+/// The root of the project around a directory, if there is one.
+pub(crate) fn project_root(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|outer| is_root(outer))
+}
+
 /// Whether a directory is a project's root, whatever its settings say.
 pub(crate) fn is_root(directory: &Path) -> bool {
     directory.join(SETTINGS).is_file() || directory.join(MARK).is_dir()
 }
 
-/// The directories under `workflows` of the settings.
-fn listed(path: &Path) -> Result<Vec<String>, Error> {
-    let wrong = |reason: String| Error::Settings {
+fn wrong(path: &Path, reason: String) -> Error {
+    Error::Settings {
         path: path.to_owned(),
         reason,
-    };
+    }
+}
+
+/// What the settings say.
+fn table(path: &Path) -> Result<toml::Table, Error> {
     let bytes = read(path)?;
     let text = bytes.lossy();
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+    text.parse().map_err(|error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());
         let line = text.as_bytes()[..at]
             .iter()
             .filter(|b| **b == b'\n')
             .count()
             + 1;
-        wrong(format!("line {line}: {}", error.message()))
-    })?;
-    let Some(value) = table.get("workflows") else {
+        wrong(path, format!("line {line}: {}", error.message()))
+    })
+}
+
+/// The directories under `workflows` of the settings.
+fn listed(path: &Path, table: &toml::Table) -> Result<Vec<String>, Error> {
+    let Some(value) = table.get(WORKFLOWS) else {
         return Ok(Vec::new());
     };
     let directories = value.as_array().and_then(|items| {
@@ -120,7 +147,8 @@ fn listed(path: &Path) -> Result<Vec<String>, Error> {
         texts.collect::<Option<Vec<_>>>()
     });
     directories.ok_or_else(|| {
-        wrong("`workflows` is a list of directories, such as `workflows = [\"flows\"]`".to_owned())
+        let reason = "`workflows` is a list of directories, such as `workflows = [\"flows\"]`";
+        wrong(path, reason.to_owned())
     })
 }
 

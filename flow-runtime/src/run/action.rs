@@ -10,6 +10,7 @@ use super::effect::{Action, Deed, Effect};
 use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{FrameId, Waits};
 use super::machine::{Extras, Machine};
+use super::parameter;
 use super::time::after;
 use crate::input;
 use crate::secret::{self, Piece};
@@ -21,8 +22,8 @@ const MAX_UNDER_WAY: u64 = 50;
 pub(crate) const SHELL_RESULT_BYTES: usize = 1 << 20;
 /// Seconds an action may take when its step does not say.
 const DEFAULT_TIMEOUT: f64 = 30.0;
-/// The same for a task handed to an agent.
-const DELEGATE_TIMEOUT: f64 = 300.0;
+/// Milliseconds that an agent may take for a task, once it has begun, when the step does not say.
+pub(crate) const AGENT_TIMEOUT: u64 = 300_000;
 
 /// A parameter of a call that does not fit.
 fn unfit(parameter: &str, reason: &str) -> Failure {
@@ -52,6 +53,28 @@ impl<'r> Machine<'r> {
         }
     }
 
+    /// Values by name of a call.
+    fn by_name(
+        &mut self,
+        id: FrameId,
+        node: &'r Node,
+        parameter: &str,
+        template: &'r Template,
+    ) -> Result<Value, Failure> {
+        match self.render(id, node, template, Extras::default())? {
+            Value::Null => Ok(Value::map::<&str>([])),
+            map @ Value::Map(_) => Ok(map),
+            Value::Str(text) => {
+                let read = input::parse(Type::Object, text.trim());
+                read.map_err(|reason| unfit(parameter, &reason))
+            }
+            other => {
+                let reason = format!("must be a map of names to values, not {}", other.noun());
+                Err(unfit(parameter, &reason))
+            }
+        }
+    }
+
     pub(super) fn deed(&mut self, id: FrameId, node: &'r Node) -> Result<Deed, Failure> {
         match &node.kind {
             Kind::Shell(shell) => {
@@ -78,18 +101,24 @@ impl<'r> Machine<'r> {
                 })
             }
             Kind::Tool { tool, parameters } => {
-                let (tool, builtin) = match tool {
-                    ToolRef::Builtin(name) => (name.to_string(), true),
-                    ToolRef::Host(name) => (name.to_string(), false),
+                let given = self.render(id, node, parameters, Extras::default())?;
+                let (tool, builtin, mut parameters) = match tool {
+                    ToolRef::Builtin(name) => {
+                        let parameters = match flow_model::tools::find(name) {
+                            Some(tool) => parameter::fitted(tool, given),
+                            None => given,
+                        };
+                        (name.to_string(), true, parameters)
+                    }
+                    ToolRef::Host(name) => (name.to_string(), false, given),
                     ToolRef::Declared(index) => {
                         let signature = self.graph.tools.get(usize::from(*index));
-                        (
-                            signature.map_or(String::new(), |s| s.name.to_string()),
-                            false,
-                        )
+                        let name = signature.map_or(String::new(), |it| it.name.to_string());
+                        let fields = signature.and_then(|it| it.params.as_deref());
+                        let fields = fields.unwrap_or_default();
+                        (name, false, parameter::declared(fields, given))
                     }
                 };
-                let mut parameters = self.render(id, node, parameters, Extras::default())?;
                 if builtin {
                     self.inject_session(id, &tool, &mut parameters);
                 }
@@ -134,31 +163,26 @@ impl<'r> Machine<'r> {
                         (None, Some(value))
                     }
                 };
-                let mut pairs = |list: &[(flow_model::graph::Text, Template)]| {
-                    let mut out = Vec::with_capacity(list.len());
-                    for (name, value) in list {
-                        out.push((
-                            name.as_ref(),
-                            self.render(id, node, value, Extras::default())?,
-                        ));
-                    }
-                    Ok::<Value, Failure>(Value::map(out))
-                };
-                let inputs = pairs(&call.inputs)?;
-                let variables = pairs(&call.variables)?;
+                let inputs = self.by_name(id, node, "inputs", &call.inputs)?;
+                let variables = self.by_name(id, node, "initial_variables", &call.variables)?;
                 let depth = self.data.start.depth + 1;
-                if depth > self.graph.limits.max_depth {
+                // What a caller allows holds for everything below it.
+                let own = self.graph.limits.max_depth;
+                let allowed = self
+                    .data
+                    .start
+                    .max_depth
+                    .map_or(own, |above| own.min(above.into()));
+                if depth > allowed {
                     return Err(Failure::new(
                         FailureKind::Limit,
-                        format!(
-                            "workflows call each other more than {} deep",
-                            self.graph.limits.max_depth
-                        ),
+                        format!("workflows call each other more than {allowed} deep"),
                     ));
                 }
                 self.data.deepest = self.data.deepest.max(depth);
                 let named = self.optional_text(id, node, call.session.as_ref())?;
-                let session = named.or_else(|| self.data.session(id).map(str::to_owned));
+                let names_session = named.is_some();
+                let session = named.or_else(|| self.session(id).map(str::to_owned));
                 let max_states =
                     match self.limit(id, node, "max_states", &call.max_states, Type::Integer)? {
                         None => None,
@@ -191,10 +215,12 @@ impl<'r> Machine<'r> {
                     inputs,
                     variables,
                     session,
+                    names_session,
                     max_states,
                     execution_timeout,
                     save_on_success,
                     depth,
+                    max_depth: u8::try_from(allowed).ok(),
                     response: call.answer == CallAnswer::Response,
                     goes_on: false,
                 })
@@ -217,7 +243,11 @@ impl<'r> Machine<'r> {
     /// `session_id` of a terminal tool that does not name one.
     pub(super) fn inject_session(&self, id: FrameId, tool: &str, parameters: &mut Value) {
         let takes = flow_model::tools::find(tool).is_some_and(|tool| tool.takes_session());
-        let session = self.data.session(id);
+        let frame = self.data.frames.get(&id);
+        let session = match tool {
+            "exit_terminal" => self.data.own_session(frame),
+            _ => self.data.session_at_hand(frame),
+        };
         if let (true, Some(session), Value::Map(map)) = (takes, session, parameters)
             && map
                 .0
@@ -319,19 +349,22 @@ fn named_secrets(command: String, env: &mut Vec<(String, String)>) -> String {
     named
 }
 
-/// How long an attempt may take.
+/// How long an attempt may take. Somebody who is waited for has no limit that the step does not
+/// state; an agent that works has one of its own, see [`AGENT_TIMEOUT`].
 pub(super) fn seconds_for(node: &Node, deed: &Deed) -> Option<f64> {
-    node.timeout.or(match deed {
-        Deed::Shell { .. } => Some(DEFAULT_TIMEOUT),
+    match deed {
+        Deed::Shell { .. } => Some(node.timeout.unwrap_or(DEFAULT_TIMEOUT)),
         Deed::Tool { tool, .. } => {
             let own = flow_model::tools::find(tool).is_some_and(|tool| tool.times_itself);
-            (!own).then_some(DEFAULT_TIMEOUT)
+            node.timeout.or((!own).then_some(DEFAULT_TIMEOUT))
         }
-        Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(DELEGATE_TIMEOUT),
-        Deed::Prompt { .. } | Deed::Call { .. } | Deed::Judge { .. } | Deed::Environment { .. } => {
-            None
-        }
-    })
+        Deed::Delegate { .. }
+        | Deed::DelegateItem { .. }
+        | Deed::Prompt { .. }
+        | Deed::Call { .. } => node.timeout,
+        // The limit of a state is that of its action.
+        Deed::Judge { .. } | Deed::Environment { .. } => None,
+    }
 }
 
 /// What a command's result means: its value by format, or why it failed.

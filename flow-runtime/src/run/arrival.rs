@@ -7,11 +7,12 @@ use super::computed::Changed;
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
-use super::fan::ITEM_TIMEOUT;
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
 use super::meaning::tool_result;
-use super::refusal::changes;
+use super::path::changes;
+use super::response::unasked;
+use super::returns::of_item;
 use crate::value::Value;
 
 impl Machine<'_> {
@@ -32,7 +33,7 @@ impl Machine<'_> {
             Happening::Declined { action, reason } => self.declined(*action, reason),
             Happening::Woke { timer } => self.woke(*timer),
             Happening::Updated { updates } => {
-                if let Ok(changes) = changes(self.graph, updates) {
+                if let Ok(changes) = changes(self.graph, self.data, updates) {
                     // Checked before it was recorded; a refusal here changes nothing.
                     let _ = self.change(ROOT, &changes);
                 }
@@ -119,7 +120,7 @@ impl Machine<'_> {
             Waits::Children(children) => {
                 self.put_back(id, step.node, step.since, Waits::Children(children));
                 self.release();
-                self.item_ended(id, action, Ok(result.cloned().unwrap_or_default()));
+                self.item_ended(id, action, Ok(result.unwrap_or(&Value::Null)));
                 return;
             }
             Waits::Environment { action, value } => {
@@ -159,20 +160,16 @@ impl Machine<'_> {
             Waits::Action(asked)
             | Waits::Judgement { action: asked, .. }
             | Waits::Environment { action: asked, .. } => {
-                let allowed = asked.deadline?.saturating_sub(step.since);
-                Some((asked.node.as_str(), allowed))
+                Some((asked.node.as_str(), asked.allowed(step.since)?))
             }
             Waits::Children(children) => {
                 let asked = children.handed.values().find(|it| it.id == action)?;
-                Some((asked.node.as_str(), ITEM_TIMEOUT))
+                Some((asked.node.as_str(), asked.allowed(step.since)?))
             }
             Waits::Turn(_) | Waits::Pause { .. } | Waits::Again { .. } | Waits::Time { .. } => None,
         });
         let message = match late {
-            Some((node, allowed)) => {
-                let seconds = allowed as f64 / 1000.0;
-                format!("`{node}` did not end within {seconds} s; `timeout` gives it longer")
-            }
+            Some((node, allowed)) => lateness(node, allowed),
             None => "the step did not end in time".to_owned(),
         };
         Failure::new(FailureKind::Timeout, message)
@@ -190,13 +187,15 @@ impl Machine<'_> {
         match step.waits {
             Waits::Action(asked) => {
                 self.release();
-                let next = if let Deed::Call { .. } | Deed::Tool { .. } = &asked.what
-                    && *result != Value::Null
-                {
-                    self.retry_or_fail(id, node, *asked, failure, result.clone())
-                } else {
-                    self.retry_or_fail(id, node, *asked, failure, Value::Null)
+                let result = match &asked.what {
+                    // Nobody has answered: it had no more time, or whoever ran it is gone.
+                    Deed::Call { .. } if *result == Value::Null => self
+                        .node(id, node)
+                        .map_or(Value::Null, |node| unasked(node, &failure.message)),
+                    Deed::Call { .. } | Deed::Tool { .. } => result.clone(),
+                    _ => Value::Null,
                 };
+                let next = self.retry_or_fail(id, node, *asked, failure, result);
                 self.move_on(id, next);
             }
             Waits::Judgement { .. } => {
@@ -264,23 +263,25 @@ impl Machine<'_> {
     }
 
     /// An item that was handed to an agent has ended.
-    fn item_ended(&mut self, id: FrameId, action: ActionId, ended: Result<Value, Failure>) {
-        let waits = self
-            .data
-            .frames
-            .get(&id)
-            .and_then(|frame| frame.step.as_ref());
-        let index = match waits.map(|step| &step.waits) {
-            Some(Waits::Children(children)) => children
-                .running
-                .iter()
-                .find(|(_, child)| **child == Child::Action(action))
-                .map(|(index, _)| *index),
+    fn item_ended(&mut self, id: FrameId, action: ActionId, ended: Result<&Value, Failure>) {
+        let frame = self.data.frames.get(&id);
+        let step = frame.and_then(|frame| frame.step.as_ref());
+        let handed = step.and_then(|step| match &step.waits {
+            Waits::Children(children) => {
+                let mut handed = children.handed.iter();
+                handed.find(|(_, asked)| asked.id == action)
+            }
             _ => None,
+        });
+        let Some((index, asked)) = handed else {
+            return;
         };
-        if let Some(index) = index {
-            self.child_ended(Some(Parent { frame: id, index }), ended.into());
-        }
+        let parent = Parent {
+            frame: id,
+            index: *index,
+        };
+        let ended = ended.map(|result| of_item(&asked.what, result));
+        self.child_ended(Some(parent), ended.into());
     }
 
     /// An action gave a result: what that means depends on the node.
@@ -319,6 +320,8 @@ impl Machine<'_> {
             let mut changed: Vec<Text> = Vec::new();
             for (name, value) in &computed.0 {
                 let before = self.data.included.insert(name.clone(), value.clone());
+                let call = action.key.clone();
+                self.data.included_by.insert(name.clone(), call);
                 if before.as_ref() != Some(value) {
                     changed.push(name.to_string().into());
                 }
@@ -344,6 +347,10 @@ impl Machine<'_> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
+        if failure.is_refusal() {
+            self.keep_call(id, index, &action, &failure);
+            return self.fail_frame(id, failure.at(&node.id));
+        }
         let Some(retry) = node.retry.filter(|retry| action.attempt < retry.attempts) else {
             self.keep_call(id, index, &action, &failure);
             let failure = match (failure.kind, &action.what) {
@@ -368,4 +375,10 @@ impl Machine<'_> {
         );
         Next::Wait
     }
+}
+
+/// What a step did not do in the milliseconds that it had.
+pub(crate) fn lateness(node: &str, allowed: u64) -> String {
+    let seconds = allowed as f64 / 1000.0;
+    format!("`{node}` did not end within {seconds} s; `timeout` gives it longer")
 }

@@ -91,7 +91,10 @@ impl Machine<'_> {
                 "the `execution_timeout` it was started with",
                 "start it with a longer one (`--timeout` on the command line)",
             ),
-            None => ("its `limits.timeout`", "raise that in the definition"),
+            None => (
+                "its `limits.timeout`",
+                "raise that in the definition, or start it with a longer `--timeout` on the command line",
+            ),
         };
         let root = self.data.frames.get(&ROOT);
         let step = root.and_then(|root| root.step.as_ref());

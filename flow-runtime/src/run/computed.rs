@@ -27,6 +27,17 @@ pub enum Cell {
     Failed(String),
 }
 
+impl Cell {
+    /// The value, if it has one.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Cell::Value(value) => Some(value),
+            Cell::Unset | Cell::Failed(_) => None,
+        }
+    }
+}
+
 /// Which computed fields follow which field, and in which order they can be made.
 #[derive(Debug, Default)]
 pub(super) struct Dependents {
@@ -235,7 +246,7 @@ impl<'r> Machine<'r> {
             } else {
                 let view = View::of_state(graph, dependents, self.data, at, seed);
                 match input(&view, field, &mut known) {
-                    Ok(input) => {
+                    Input::Given(input) => {
                         rules.push(Computation {
                             rule: &field.rule,
                             input,
@@ -244,7 +255,24 @@ impl<'r> Machine<'r> {
                         asked.push(place);
                         None
                     }
-                    Err(cell) => Some(cell),
+                    Input::Unset => Some(Cell::Unset),
+                    // The rule has nothing to go by, which is a failure of the field like any other.
+                    Input::Failed(reason) => {
+                        let cell = otherwise(field, reason.clone(), &old);
+                        if let Some(observer) = &mut self.observer {
+                            observer.begins(&field.name);
+                            observer.evaluated(&field.name);
+                            observer.ended(Transformation {
+                                at,
+                                field,
+                                cause: due.cause,
+                                input: &Value::Null,
+                                output: cell.value(),
+                                error: Some(&reason),
+                            });
+                        }
+                        Some(cell)
+                    }
                 }
             };
             before.push(old);
@@ -280,10 +308,7 @@ impl<'r> Machine<'r> {
                     field,
                     cause: due[place].cause,
                     input: &computation.input,
-                    output: match &cell {
-                        Cell::Value(value) => Some(value),
-                        Cell::Unset | Cell::Failed(_) => None,
-                    },
+                    output: cell.value(),
                     error: error.as_deref(),
                 });
             }
@@ -308,13 +333,23 @@ fn own_seed(seed: u64, index: usize) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// What a field's rule is handed, or what the field is without asking its rule. `known` is the
-/// last path that was read: fields made from the same one stand together.
+/// What a field is made from.
+enum Input {
+    /// This, for its rule.
+    Given(Value),
+    /// Nothing yet: something of it is unset.
+    Unset,
+    /// Something of it has failed.
+    Failed(String),
+}
+
+/// What a field's rule is handed. `known` is the last path that was read: fields made from the
+/// same one stand together.
 fn input<'a>(
     view: &View<'_>,
     field: &'a Computed,
     known: &mut Option<(&'a Dependency, Field)>,
-) -> Result<Value, Cell> {
+) -> Input {
     let mut read = |dependency: &'a Dependency| {
         let found = match known {
             Some((path, found)) if *path == dependency => found.clone(),
@@ -326,18 +361,19 @@ fn input<'a>(
         };
         match found {
             Field::Value(value) => Ok(value),
-            Field::Failed(reason) => Err(Cell::Failed(reason)),
-            Field::Unset | Field::Hidden => Err(Cell::Unset),
+            Field::Failed(reason) => Err(Input::Failed(reason)),
+            Field::Unset | Field::Hidden => Err(Input::Unset),
         }
     };
-    match (field.from_list, &*field.from) {
+    let given = match (field.from_list, &*field.from) {
         (false, []) => Ok(Value::Null),
         (false, [only]) => read(only),
         (_, all) => {
             let values: Result<Vec<_>, _> = all.iter().map(read).collect();
             values.map(Value::list)
         }
-    }
+    };
+    given.map_or_else(|missing| missing, Input::Given)
 }
 
 fn validated(
@@ -359,14 +395,21 @@ fn validated(
 }
 
 fn cell(field: &Computed, value: Result<Value, Failure>, before: &Cell) -> Cell {
-    match (value, field.on_error) {
-        (Ok(value), _) => Cell::Value(value),
-        (Err(_), OnComputeError::UseFallback) => Cell::Value(Value::from(&field.fallback)),
-        (Err(_), OnComputeError::Ignore) => before.clone(),
-        (Err(failure), OnComputeError::Propagate) => Cell::Failed(format!(
-            "computing `{}` failed: {}",
-            field.name, failure.message
-        )),
+    match value {
+        Ok(value) => Cell::Value(value),
+        Err(failure) => {
+            let reason = format!("computing `{}` failed: {}", field.name, failure.message);
+            otherwise(field, reason, before)
+        }
+    }
+}
+
+/// What a field is that cannot be made.
+fn otherwise(field: &Computed, reason: String, before: &Cell) -> Cell {
+    match field.on_error {
+        OnComputeError::UseFallback => Cell::Value(Value::from(&field.fallback)),
+        OnComputeError::Ignore => before.clone(),
+        OnComputeError::Propagate => Cell::Failed(reason),
     }
 }
 

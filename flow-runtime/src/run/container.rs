@@ -233,17 +233,28 @@ impl<'r> Machine<'r> {
         let opened = frame.containers.iter();
         let opened = opened.take_while(|it| it.node == index || outside(it.node));
         let opened = opened.count();
-        let visits = frame.visits.iter().copied();
-        let inside: Vec<u16> = visits.filter(|it| is_inside(body, *it, index)).collect();
         self.truncate_containers(id, opened);
         // Told while the loops around them are known.
-        self.left_nowhere(id, inside, ending);
+        self.leave_inside(id, index, ending);
         if let Some(frame) = self.data.frames.get_mut(&id) {
             frame.loops.truncate(loops);
-            frame.visits.retain(|it| !is_inside(body, *it, index));
             frame.step = None;
             frame.at = Target::Node(index);
         }
+    }
+
+    /// Visits inside a container end; where the frame stands is kept.
+    fn leave_inside(&mut self, id: FrameId, index: u16, ending: Ending) {
+        let Some(frame) = self.data.frames.get(&id) else {
+            return;
+        };
+        let body = self.body(frame.body);
+        let visits = frame.visits.iter().copied();
+        let inside: Vec<u16> = visits.filter(|it| is_inside(body, *it, index)).collect();
+        if let Some(frame) = self.data.frames.get_mut(&id) {
+            frame.visits.retain(|it| !is_inside(body, *it, index));
+        }
+        self.left_nowhere(id, inside, ending);
     }
 
     /// The time of a container has run out, if that is what a timer was for.
@@ -266,6 +277,8 @@ impl<'r> Machine<'r> {
             return true;
         };
         self.stop_step(id);
+        // Its time is up, not that of what is in it.
+        self.leave_inside(id, index, Ending::Stopped);
         let seconds = node.timeout.unwrap_or_default();
         let message = format!(
             "`{}` did not end within {seconds} s; `timeout` gives it longer",

@@ -30,7 +30,7 @@ impl Machine<'_> {
 
     /// Asks for one side of the contract. `value` is what the run gives once that holds.
     pub(super) fn look_up(&mut self, side: ContractSide, value: Option<Value>) {
-        let Some(session) = self.data.session(ROOT).map(str::to_owned) else {
+        let Some(session) = self.session(ROOT).map(str::to_owned) else {
             self.environment_found(side, value, &Value::Null);
             return;
         };
@@ -148,7 +148,7 @@ impl Machine<'_> {
         match side {
             ContractSide::Arguments => {
                 let mut message = format!("missing required environment variables: {names}");
-                match self.data.session(ROOT) {
+                match self.session(ROOT) {
                     Some(_) if self.data.start.own_session => message.push_str(
                         "; the run has the environment of the command that started it: set them \
                          there first:",
@@ -171,7 +171,7 @@ impl Machine<'_> {
             }
             ContractSide::ReturnValues => {
                 let all: Vec<&str> = self.side(side).iter().map(|it| it.name.as_ref()).collect();
-                let place = match self.data.session(ROOT) {
+                let place = match self.session(ROOT) {
                     Some(session) => format!(" in the session `{session}`"),
                     None => ": it has no terminal session to set them in".to_owned(),
                 };

@@ -33,6 +33,9 @@ pub struct Data {
     pub computed: Vec<Cell>,
     /// Computed fields of included workflows.
     pub included: IndexMap<Arc<str>, Value>,
+    /// The key of the call that each of them came with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub included_by: BTreeMap<Arc<str>, String>,
     /// Variables of the states form.
     pub variables: IndexMap<Arc<str>, Value>,
     /// Frames by number.
@@ -53,8 +56,15 @@ pub struct Data {
     pub queue: VecDeque<FrameId>,
     /// Frames that can go on.
     pub ready: VecDeque<FrameId>,
-    /// Nodes executed.
+    /// Nodes executed, failure steps not among them.
     pub steps: u64,
+    /// Failure steps executed, since they last began or the run was resumed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failure_steps: u64,
+    /// Nodes executed that count no more: failure steps before those, and all of them before the
+    /// workflow was run again from its start.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps_before: u64,
     /// Evaluations so far; random values are made from it and from the run.
     pub evaluations: u64,
     /// Values of computed fields made so far.
@@ -97,15 +107,23 @@ pub struct Data {
     /// agent drives the run and may want to know.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub origins: BTreeMap<ActionId, Origin>,
-    /// Whether the run has closed the terminal session it was given.
+    /// Whether the run has closed the terminal session it was given, or that was near.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_session_closed: bool,
-    /// The session in which the run called last would have gone on.
+    /// The terminal session that the workflow had last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_session: Option<String>,
+    pub last_session: Option<String>,
 }
 
 impl Data {
+    /// Whether a name means a computed field of a workflow that was included, and nothing of the
+    /// workflow itself. Nobody here writes such a field.
+    pub(super) fn is_included(&self, name: &str) -> bool {
+        self.included.contains_key(name)
+            && !self.store.raw.contains_key(name)
+            && !self.store.state.contains_key(name)
+    }
+
     /// The frame that remembers what a frame hands out first: failure steps of the workflow count
     /// with its own steps, also when they run once more.
     pub(super) fn keeper(&self, id: FrameId) -> FrameId {
@@ -113,6 +131,29 @@ impl Data {
             Some(BodyRef::OnError) => ROOT,
             Some(BodyRef::Main | BodyRef::Task(_) | BodyRef::Cleanup(_)) | None => id,
         }
+    }
+
+    /// Nodes executed, all in all.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.steps_before + self.steps + self.failure_steps
+    }
+
+    /// Failure steps are counted from here.
+    pub(super) fn count_failure_steps(&mut self) {
+        self.steps_before += std::mem::take(&mut self.failure_steps);
+    }
+
+    /// Whether a frame runs failure steps, or a task that those have begun.
+    pub(super) fn is_cleaning(&self, id: FrameId) -> bool {
+        let mut around = self.frames.get(&id);
+        while let Some(frame) = around {
+            if matches!(frame.body, BodyRef::OnError | BodyRef::Cleanup(_)) {
+                return true;
+            }
+            around = frame.parent.and_then(|it| self.frames.get(&it.frame));
+        }
+        false
     }
 
     /// The frames that belong to no fan-out: the workflow's, and that of its failure steps.
@@ -123,6 +164,14 @@ impl Data {
             .filter(|(_, frame)| frame.parent.is_none());
         heads.map(|(id, _)| *id)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn is_null(value: &Value) -> bool {
@@ -144,14 +193,10 @@ pub struct Checkpoint {
 
 /// The variables a run begins with.
 pub(super) fn variables(start: &Start) -> IndexMap<Arc<str>, Value> {
-    let mut variables = match &start.variables {
+    match &start.variables {
         Value::Map(given) => given.0.clone(),
         _ => IndexMap::new(),
-    };
-    if let Some(session) = &start.session {
-        variables.insert(Arc::from("session_id"), Value::text(session));
     }
-    variables
 }
 
 /// What a run that begins remembers.
@@ -163,6 +208,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         store: Store::default(),
         computed: Vec::new(),
         included: IndexMap::new(),
+        included_by: BTreeMap::new(),
         variables: variables(start),
         frames: [(
             ROOT,
@@ -177,6 +223,8 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         queue: VecDeque::new(),
         ready: VecDeque::new(),
         steps: 0,
+        failure_steps: 0,
+        steps_before: 0,
         evaluations: 0,
         transformations: 0,
         again: false,
@@ -195,7 +243,7 @@ pub(super) fn begin(start: &Start, at: u64, graph: &Graph) -> Data {
         past_calls: BTreeMap::new(),
         origins: BTreeMap::new(),
         given_session_closed: false,
-        left_session: None,
+        last_session: start.session.clone(),
         start: start.clone(),
     }
 }

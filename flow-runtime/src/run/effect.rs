@@ -6,6 +6,7 @@ use flow_model::graph::{By, OutputFormat, PromptKind};
 use flow_model::tools::ContractSide;
 use serde::{Deserialize, Serialize};
 
+use super::action::AGENT_TIMEOUT;
 use super::event::{ActionId, Failure, FailureKind};
 use crate::value::Value;
 
@@ -35,6 +36,13 @@ pub enum Effect {
         outcome: Ending,
         /// What comes next.
         next: Onward,
+    },
+    /// What a node says to people while it is under way. For whoever watches; nothing is to be done.
+    Told {
+        /// Where.
+        place: Place,
+        /// What.
+        message: String,
     },
     /// The run is over.
     Finish(Finish),
@@ -165,6 +173,20 @@ pub struct Action {
 }
 
 impl Action {
+    /// Milliseconds that whoever does it may take, when it was handed out at this time.
+    pub(crate) fn allowed(&self, since: u64) -> Option<u64> {
+        let own = self.deadline.map(|deadline| deadline.saturating_sub(since));
+        own.or(match self.what {
+            Deed::Delegate { .. } | Deed::DelegateItem { .. } => Some(AGENT_TIMEOUT),
+            Deed::Shell { .. }
+            | Deed::Tool { .. }
+            | Deed::Prompt { .. }
+            | Deed::Call { .. }
+            | Deed::Judge { .. }
+            | Deed::Environment { .. } => None,
+        })
+    }
+
     /// What people and programs know its step by: `all.1/ping`, or the node's id.
     #[must_use]
     pub fn name(&self) -> String {
@@ -243,6 +265,9 @@ pub enum Deed {
         variables: Value,
         /// The terminal session it runs in.
         session: Option<String>,
+        /// The call itself names that session; else it is the caller's, which may have ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        names_session: bool,
         /// How many states it may execute.
         max_states: Option<u64>,
         /// Seconds it may take.
@@ -251,6 +276,9 @@ pub enum Deed {
         save_on_success: Option<bool>,
         /// How many calls lie above it.
         depth: u32,
+        /// How deep the calls above it allow calls to be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_depth: Option<u8>,
         /// The whole response is wanted, not only the outputs.
         response: bool,
         /// The run that was called has failed, and is to go on from there.
@@ -289,6 +317,30 @@ impl Deed {
             | Deed::Tool { .. }
             | Deed::Environment { .. }
             | Deed::Call { .. } => None,
+        }
+    }
+
+    /// The form in which its result is given, for whoever is asked.
+    #[must_use]
+    pub const fn answer_form(&self) -> &'static str {
+        match self {
+            Deed::Prompt { kind, .. } => match kind {
+                PromptKind::Info => "nothing: submit without a result when the person has seen it",
+                PromptKind::Confirm => "{\"confirmed\": true} or {\"confirmed\": false}",
+                PromptKind::Text => "{\"input\": \"…\"}",
+                PromptKind::Choice => "{\"selected\": …} with one of `options`",
+            },
+            Deed::Judge { .. } => {
+                "{\"choice\": index} or {\"next_state\": name}, or {\"choice\": null} if none holds"
+            }
+            Deed::Delegate { returns: None, .. } => "{\"response\": \"…\"}",
+            Deed::Delegate { .. } => "an object that satisfies the JSON Schema in `returns`",
+            Deed::DelegateItem { .. } => "what was found or made, as any value",
+            Deed::Tool { .. } => {
+                "the tool's answer as it is; status \"failed\" with the error where it cannot be called"
+            }
+            Deed::Shell { .. } => "{\"stdout\": \"…\", \"stderr\": \"…\", \"exit_code\": …}",
+            Deed::Call { .. } | Deed::Environment { .. } => "nothing: nobody is asked",
         }
     }
 

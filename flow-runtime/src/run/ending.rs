@@ -6,11 +6,10 @@ use flow_model::tools::ContractSide;
 use super::data::Checkpoint;
 use super::effect::{Effect, Ending, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind};
-use super::fan::Ended;
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
+use super::gather::Ended;
 use super::machine::{Extras, Machine, Next, plain};
 use super::state::Change;
-use super::view::View;
 use crate::input;
 use crate::value::Value;
 
@@ -140,7 +139,7 @@ impl<'r> Machine<'r> {
             .tasks
             .get(usize::from(task))
             .and_then(|task| task.on_error.as_ref());
-        let Some(handler) = handler else {
+        let Some(handler) = handler.filter(|_| !failure.is_refusal()) else {
             self.park_failed(id, failure);
             return;
         };
@@ -169,7 +168,7 @@ impl<'r> Machine<'r> {
                 reason: failure.message.clone(),
             });
         }
-        let refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Cancelled);
+        let refused = failure.is_refusal() || failure.kind == FailureKind::Cancelled;
         if on_error.action == ErrorAction::RetryWorkflow && !self.data.again && !refused {
             self.data.again = true;
             self.restart();
@@ -179,6 +178,7 @@ impl<'r> Machine<'r> {
             self.end_failed(Some(failure));
             return;
         }
+        self.data.count_failure_steps();
         // A frame of their own: resuming finds the workflow's where it failed.
         self.data.next_frame += 1;
         let inputs = self.data.start.inputs.clone();
@@ -270,9 +270,11 @@ impl<'r> Machine<'r> {
         self.data.store = super::state::Store::default();
         self.data.computed.clear();
         self.data.included.clear();
+        self.data.included_by.clear();
         self.data.variables = super::data::variables(&self.data.start);
         self.data.return_values = None;
-        self.data.steps = 0;
+        self.data.count_failure_steps();
+        self.data.steps_before += std::mem::take(&mut self.data.steps);
         self.initialise();
     }
 
@@ -285,23 +287,7 @@ impl<'r> Machine<'r> {
             };
             let value = match template {
                 Template::Literal(literal) => Ok(Value::from(literal)),
-                template => {
-                    let seed = self.seed();
-                    let view = View {
-                        graph: self.graph,
-                        dependents: self.dependents,
-                        data: self.data,
-                        frame: None,
-                        needs: None,
-                        error: None,
-                        result: None,
-                        locals: &[],
-                        has_state: false,
-                        at: self.at,
-                        seed,
-                    };
-                    self.evaluator.render(template, &view)
-                }
+                template => self.start_value(None, template),
             };
             let value = match value {
                 Ok(value) => value,
@@ -314,9 +300,9 @@ impl<'r> Machine<'r> {
                     return;
                 }
             };
-            let most = self.graph.limits.max_state_bytes;
+            let bounds = self.bounds;
             let store = &mut self.data.store;
-            if let Err(failure) = store.declare(initial.tier, &initial.name, value, most) {
+            if let Err(failure) = store.declare(initial.tier, &initial.name, value, bounds) {
                 self.end_failed(Some(failure));
                 return;
             }

@@ -17,6 +17,15 @@ pub struct Event {
     pub what: Happening,
 }
 
+/// When the time of something that waits for somebody is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// The timer of the container whose time it is; `None` for that of the step.
+    pub timer: Option<ActionId>,
+}
+
 /// The number of an action within its run. Replay gives the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -167,12 +176,18 @@ pub struct Start {
     /// The terminal session the run was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// That session was opened for this run alone, with the environment of whoever started it.
+    /// The session that was opened last by whoever shares theirs with a run that was given none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_session: Option<String>,
+    /// The session it was given was opened for this run alone, with the environment of whoever started it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_session: bool,
     /// How many calls lie above this run.
     #[serde(default)]
     pub depth: u32,
+    /// How deep the calls above this run allow calls to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u8>,
     /// Executions of nodes allowed, when the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
@@ -274,6 +289,12 @@ impl Failure {
             }
         }
         self
+    }
+
+    /// Whether somebody has refused: that is no failure that a step could handle, and ends the run.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.kind == FailureKind::Refused
     }
 
     /// As templates of failure steps see it.

@@ -59,6 +59,12 @@ pub struct Frame {
     /// Terminal sessions that its steps have opened and that are open, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
+    /// The terminal session that a step of it has worked in first, while it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked_in: Option<String>,
+    /// The last of its terminal sessions that was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
 }
 
 /// The steps a frame runs.
@@ -246,6 +252,9 @@ pub struct Children {
     pub retries: BTreeMap<usize, u32>,
     /// A child failed and the others are being stopped.
     pub stopped: bool,
+    /// A sub-agent has begun a task since the step was handed out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begun: bool,
     /// Items whose failure has been collected.
     pub collected: BTreeSet<usize>,
     /// Frames of items that failed or were stopped, which stand where that happened.
@@ -254,22 +263,46 @@ pub struct Children {
     /// The number of the fan-out, in a run that an agent drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ActionId>,
-    /// What its step is called there.
+    /// What its step is called.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What the author tells every sub-agent, where that is the same for all.
+    /// What the author tells sub-agents, where that is not the standard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
+    pub prompt: Option<OwnPrompt>,
+}
+
+/// What the author of a fan-out tells its sub-agents, as it was when the step began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OwnPrompt {
+    /// The same for all.
+    Shared(String),
+    /// What depends on the item, by item.
+    OfItems(Vec<String>),
+}
+
+impl OwnPrompt {
+    /// That of one item, where it depends on the item.
+    #[must_use]
+    pub fn of_item(&self, item: usize) -> Option<&str> {
+        match self {
+            OwnPrompt::Shared(_) => None,
+            OwnPrompt::OfItems(prompts) => prompts.get(item).map(String::as_str),
+        }
+    }
 }
 
 impl Children {
-    /// Whether nothing has begun.
+    /// Whether nobody has begun anything since the step was handed out.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.running.is_empty()
-            && self.results.is_empty()
-            && self.failures.is_empty()
-            && self.retries.is_empty()
+        !self.begun && self.running.is_empty()
+    }
+
+    /// How often an item has been tried again.
+    #[must_use]
+    pub fn tries(&self, item: usize) -> u32 {
+        self.retries.get(&item).copied().unwrap_or(0)
     }
 
     /// How many items there are.
@@ -310,6 +343,8 @@ impl Frame {
             kept: None,
             first: BTreeMap::new(),
             sessions: Vec::new(),
+            worked_in: None,
+            closed: None,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What an agent that drives a run is handed: steps and tasks, each by a name.
 
-use flow_model::graph::{By, FanOut, Node, Task};
+use flow_model::graph::{Body, By, FanOut, Graph, Kind, Node, Task};
 
 use super::effect::{Action, Deed, Status};
 use super::event::{ActionId, Failure};
 use super::frame::{Child, Children, Frame, FrameId, ROOT, Waits};
-use super::name::{Names, first_in, node_of};
+use super::name::{Names, first_in, node_of, of_item};
 use super::past::PastCall;
 use super::time::after;
 use super::{Data, Refusal, Run};
@@ -63,6 +63,13 @@ impl Deed {
             | Deed::Call { .. }
             | Deed::Environment { .. } => false,
         }
+    }
+
+    /// Whether its time runs on while nobody drives the run: somebody is waited for, or a run that
+    /// was called, which goes on from where it was. All else begins again, and so does its time.
+    #[must_use]
+    pub const fn runs_on(&self) -> bool {
+        self.is_asked() || matches!(self, Deed::Call { .. })
     }
 
     /// Whether a person is asked; whoever answers first is heard.
@@ -180,8 +187,8 @@ pub enum TaskState<'a> {
     },
     /// A sub-agent does it.
     Begun,
-    /// It gave this.
-    Completed(&'a Value),
+    /// It gave this; none where that is no longer remembered.
+    Completed(Option<&'a Value>),
     /// It failed.
     Failed(&'a Failure),
     /// It was stopped.
@@ -403,13 +410,15 @@ impl Run {
     /// The name of an action under way.
     #[must_use]
     pub fn step_name(&self, action: &Action) -> String {
-        if let Part::Task { tasks, item } = self.part(action)
-            && matches!(action.what, Deed::DelegateItem { .. })
+        let fan_out = self
+            .data()
+            .and_then(|data| self.names(data).children_of(action.frame));
+        if let Some((children, fan)) = fan_out
+            && let Some((item, _)) = children.handed.iter().find(|(_, it)| it.id == action.id)
         {
             // One step is all there is to such a task.
-            let try_number = self.tries(tasks, item);
-            let task = self.task_name(tasks, item);
-            return match try_number {
+            let task = of_item(children, fan, *item);
+            return match children.tries(*item) {
                 0 => format!("{task}/{}", action.node),
                 _ => format!("{task}/{}~{}", action.node, action.id.0),
             };
@@ -418,11 +427,6 @@ impl Run {
             Some(node) => self.name_in(action.frame, node, action.id),
             None => format!("{}~{}", action.node, action.id.0),
         }
-    }
-
-    fn tries(&self, tasks: ActionId, item: usize) -> u32 {
-        let data = self.data();
-        data.map_or(0, |data| self.names(data).tries(tasks, item))
     }
 
     fn name_in(&self, id: FrameId, node: &Node, number: ActionId) -> String {
@@ -448,13 +452,25 @@ impl Run {
         // A task or a call before the name; ids may contain anything, so every cut is tried.
         for (cut, _) in name.match_indices('/').take(DEEPEST) {
             let (before, rest) = (&name[..cut], &name[cut + 1..]);
+            if let Some((children, item)) = unnumbered(data, before) {
+                past |= match children.running.get(&item) {
+                    Some(Child::Frame(frame)) => first_in(data, *frame, rest).is_some(),
+                    Some(Child::Action(_)) => false,
+                    None => item < children.count() && !children.waiting.contains(&item),
+                };
+                continue;
+            }
             match self.named_task(before) {
                 NamedTask::Task(part, state) => {
                     let first = self.first_of_task(data, part, rest);
                     match first.map(|number| self.numbered(number, name)) {
                         Some(Named::Nobody) => past = true,
                         Some(found) => return found,
-                        None => past |= !matches!(state, TaskState::Open { .. } | TaskState::Begun),
+                        None => {
+                            let is_over =
+                                !matches!(state, TaskState::Open { .. } | TaskState::Begun);
+                            past |= is_over || self.was_in_earlier_try(part, rest);
+                        }
                     }
                 }
                 NamedTask::Past(_) | NamedTask::CalledBefore(..) | NamedTask::Forgotten => {
@@ -472,8 +488,18 @@ impl Run {
         }
         if let Some(number) = first_in(data, ROOT, name) {
             match self.numbered(number, name) {
-                Named::Nobody => past = true,
+                Named::Nobody => past |= children_named(data, name).is_none(),
                 found => return found,
+            }
+        }
+        // Fan-outs are found by their number only where an agent drives the run.
+        if !self.is_agent_driven() {
+            let under_way = data.waiting.keys().filter_map(|id| self.action(*id));
+            for action in under_way {
+                match self.numbered(action.id, name) {
+                    Named::Nobody => {}
+                    found => return found,
+                }
             }
         }
         if past { Named::Past } else { Named::Nobody }
@@ -524,22 +550,28 @@ impl Run {
             return false;
         }
         let (before, _) = name.rsplit_once('~').unwrap_or((name, ""));
-        let is_named = |id: &str| before == id || before.ends_with(&format!("/{id}"));
         // What a node of the workflow handed out first has its name alone.
         let root = data.frames.get(&ROOT).filter(|_| !data.again);
         if root.is_some_and(|root| root.first.values().any(|first| *first == number)) {
             return false;
         }
-        let graph = self.program().graph();
-        let tasks = graph.tasks.iter();
-        let mut bodies = tasks
-            .flat_map(|task| {
-                let cleanup = task.on_error.as_ref().map(|on_error| &on_error.body);
-                [Some(&task.body), cleanup]
-            })
-            .flatten()
-            .chain([&graph.body, &graph.on_error.body]);
-        bodies.any(|body| body.nodes.iter().any(|node| is_named(&node.id)))
+        let mut nodes = bodies(self.program().graph()).flat_map(|body| body.nodes.iter());
+        nodes.any(|node| ends_in(before, &node.id))
+    }
+
+    /// Whether a task that is tried again has a step of this id, which an earlier try may have handed
+    /// out.
+    fn was_in_earlier_try(&self, part: Part, node: &str) -> bool {
+        let Part::Task { tasks, item } = part else {
+            return false;
+        };
+        let tried = |found: &Tasks<'_>| found.children.tries(item) > 0;
+        let Some(found) = self.tasks(tasks).filter(tried) else {
+            return false;
+        };
+        let cleanup = found.task.on_error.iter().map(|on_error| &on_error.body);
+        let mut bodies = cleanup.chain([&found.task.body]);
+        bodies.any(|body| body.nodes.iter().any(|it| it.id == node))
     }
 
     fn first_of_task(&self, data: &Data, part: Part, node: &str) -> Option<ActionId> {
@@ -581,13 +613,35 @@ impl Run {
         NamedTask::Nobody
     }
 
+    /// Whether a name is that of a task which a sub-agent does, or did.
+    #[must_use]
+    pub fn is_for_sub_agent(&self, task: &str) -> bool {
+        match self.named_task(task) {
+            NamedTask::Task(Part::Task { tasks, .. }, _) => {
+                self.tasks(tasks).is_some_and(|it| it.fan.is_delegated())
+            }
+            NamedTask::Task(Part::Main, _) | NamedTask::Nobody => false,
+            NamedTask::Called(..) | NamedTask::CalledBefore(..) => true,
+            NamedTask::Past(_) | NamedTask::Forgotten => {
+                let step = task.rsplit_once('.').map_or(task, |(step, _)| step);
+                let step = step.rsplit_once('~').map_or(step, |(step, _)| step);
+                let graph = self.program().graph();
+                let mut nodes = bodies(graph).flat_map(|body| body.nodes.iter());
+                nodes.any(|node| match &node.kind {
+                    Kind::FanOut(fan) => fan.is_delegated() && ends_in(step, &node.id),
+                    _ => false,
+                })
+            }
+        }
+    }
+
     fn task_state<'a>(&self, tasks: &Tasks<'a>, item: usize) -> TaskState<'a> {
         let children = tasks.children;
         if children.running.contains_key(&item) {
             return TaskState::Begun;
         }
         if let Some(value) = children.results.get(&item) {
-            return TaskState::Completed(value);
+            return TaskState::Completed(Some(value));
         }
         if let Some(failure) = children.failures.get(&item) {
             return TaskState::Failed(failure);
@@ -622,6 +676,40 @@ impl Run {
             }
         }
     }
+}
+
+/// Every body of a workflow.
+fn bodies(graph: &Graph) -> impl Iterator<Item = &Body> {
+    let tasks = graph.tasks.iter().flat_map(|task| {
+        let cleanup = task.on_error.as_ref().map(|on_error| &on_error.body);
+        std::iter::once(&task.body).chain(cleanup)
+    });
+    tasks.chain([&graph.body, &graph.on_error.body])
+}
+
+/// Whether a name is that of a node, alone or after what it belongs to.
+fn ends_in(name: &str, node: &str) -> bool {
+    let before = name.strip_suffix(node);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
+/// The item that the name of a task means, of a fan-out under way that has no number.
+fn unnumbered<'a>(data: &'a Data, task: &str) -> Option<(&'a Children, usize)> {
+    let (name, item) = task.rsplit_once('.')?;
+    let item = item.parse().ok()?;
+    Some((children_named(data, name)?, item))
+}
+
+/// The children of a fan-out under way that has this name, and no number.
+fn children_named<'a>(data: &'a Data, name: &str) -> Option<&'a Children> {
+    let steps = data.frames.values();
+    let mut steps = steps.filter_map(|frame| frame.step.as_ref());
+    steps.find_map(|step| match &step.waits {
+        Waits::Children(children) if children.tasks.is_none() && children.name == name => {
+            Some(&**children)
+        }
+        _ => None,
+    })
 }
 
 /// A task of something that is over.

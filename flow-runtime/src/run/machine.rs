@@ -8,12 +8,14 @@ use flow_model::graph::{
 
 use super::computed::Dependents;
 use super::data::Data;
-use super::effect::{Effect, Ending, Status};
+use super::effect::{Effect, Ending, Place, Status};
 use super::event::{ActionId, Failure, FailureKind};
-use super::fan::Ended;
-use super::frame::{BodyRef, FrameId, Loop, Parent, ROOT, Step, Waits};
+use super::frame::{BodyRef, FrameId, Item, Loop, Parent, ROOT, Step, Waits};
+use super::gather::Ended;
 use super::observe::Observer;
 use super::pattern::Patterns;
+use super::response::unasked;
+use super::state::Bounds;
 use super::table::Tables;
 use super::time::after;
 use super::track::Tracks;
@@ -22,6 +24,8 @@ use crate::value::Value;
 
 /// Nodes executed without waiting before the run gives way.
 const STRETCH: u64 = 10_000;
+/// Failure steps that a run may execute, whatever it is allowed otherwise.
+const FAILURE_STEPS: u64 = 10_000;
 
 /// A run while an event is applied to it.
 pub(super) struct Machine<'r> {
@@ -31,6 +35,8 @@ pub(super) struct Machine<'r> {
     pub(super) patterns: &'r Patterns,
     pub(super) tables: &'r Tables,
     pub(super) tracks: Tracks,
+    /// What writes to the workflow's state keep to.
+    pub(super) bounds: Bounds<'r>,
     pub(super) data: &'r mut Data,
     pub(super) effects: Vec<Effect>,
     pub(super) observer: Option<&'r mut dyn Observer>,
@@ -58,6 +64,7 @@ pub(super) struct Extras<'e> {
     pub(super) error: Option<&'e Value>,
     pub(super) result: Option<&'e Value>,
     pub(super) locals: &'e [(String, Value)],
+    pub(super) item: Option<&'e Item>,
 }
 
 impl<'r> Machine<'r> {
@@ -204,28 +211,10 @@ impl<'r> Machine<'r> {
             .is_some_and(|inner| inner.node == index);
         let retried = !again && self.is_opened(id, index);
         if !again {
-            let allowed = self.data.start.max_steps;
-            let limit = allowed.unwrap_or(self.graph.limits.max_steps);
-            if self.data.steps >= limit {
-                let done = match (self.graph.form, limit) {
-                    (Form::States, 1) => "1 state has".to_owned(),
-                    (Form::States, _) => format!("{limit} states have"),
-                    (Form::Steps, 1) => "1 step has".to_owned(),
-                    (Form::Steps, _) => format!("{limit} steps have"),
-                };
-                let raise = match allowed {
-                    Some(_) => "run it with a higher `max_states` (`--max-steps`)",
-                    None => {
-                        "raise `limits.max_steps`, or run it with a higher `max_states` (`--max-steps`)"
-                    }
-                };
-                let message = format!(
-                    "{done} been executed and the run is not over; if it is meant to go on, {raise}, or resume it with `flow resume --max-steps`"
-                );
+            if let Err(message) = self.count_step(id) {
                 let failure = Failure::new(FailureKind::Limit, message).at(&node.id);
                 return self.fail_frame(id, failure);
             }
-            self.data.steps += 1;
             self.visit(id, index, node);
         }
         if let Some(when) = &node.when
@@ -245,6 +234,40 @@ impl<'r> Machine<'r> {
             Ok(next) => next,
             Err(failure) => self.attempt_failed(id, index, failure, Value::Null),
         }
+    }
+
+    /// Counts a node that is about to be executed, or says that there were enough. Failure steps
+    /// have a count of their own: they run also when the run has used up its steps.
+    fn count_step(&mut self, id: FrameId) -> Result<(), String> {
+        let allowed = self.data.start.max_steps;
+        let limit = allowed.unwrap_or(self.graph.limits.max_steps);
+        if self.data.is_cleaning(id) {
+            let limit = limit.max(FAILURE_STEPS);
+            if self.data.failure_steps >= limit {
+                return Err(format!("{limit} failure steps have been executed"));
+            }
+            self.data.failure_steps += 1;
+            return Ok(());
+        }
+        if self.data.steps < limit {
+            self.data.steps += 1;
+            return Ok(());
+        }
+        let done = match (self.graph.form, limit) {
+            (Form::States, 1) => "1 state has".to_owned(),
+            (Form::States, _) => format!("{limit} states have"),
+            (Form::Steps, 1) => "1 step has".to_owned(),
+            (Form::Steps, _) => format!("{limit} steps have"),
+        };
+        let raise = match allowed {
+            Some(_) => "run it with a higher `max_states` (`--max-steps`)",
+            None => {
+                "raise `limits.max_steps`, or run it with a higher `max_states` (`--max-steps`)"
+            }
+        };
+        Err(format!(
+            "{done} been executed and the run is not over; if it is meant to go on, {raise}, or resume it with more (`resume_workflow` with `max_states`, `flow resume --max-steps`)"
+        ))
     }
 
     pub(super) fn skip(&mut self, id: FrameId, index: u16, node: &'r Node) -> Next {
@@ -325,7 +348,8 @@ impl<'r> Machine<'r> {
             }
             Kind::SetState => self.settle_success(id, index, Value::Null),
             Kind::FanOut(fan) => self.fan_out(id, index, node, fan),
-            Kind::Wait { seconds, .. } => {
+            Kind::Wait { seconds, message } => {
+                let message = self.optional_text(id, node, message.as_ref())?;
                 let seconds = match self.render(id, node, seconds, Extras::default())? {
                     Value::Int(seconds) if seconds >= 0 => seconds as f64,
                     Value::Float(seconds) if seconds >= 0.0 => seconds,
@@ -335,6 +359,14 @@ impl<'r> Machine<'r> {
                         return Err(Failure::new(FailureKind::Expression, message));
                     }
                 };
+                if let Some(message) = message {
+                    let place = Place {
+                        frame: id,
+                        node: node.id.to_string(),
+                        within: self.within(id, &node.id),
+                    };
+                    self.effects.push(Effect::Told { place, message });
+                }
                 let timer = self.next_action();
                 let until = after(self.at, seconds);
                 self.data.waiting.insert(timer, id);
@@ -347,7 +379,13 @@ impl<'r> Machine<'r> {
             | Kind::Tool { .. }
             | Kind::Prompt(_)
             | Kind::Delegate { .. } => {
-                let deed = self.deed(id, node)?;
+                let deed = match self.deed(id, node) {
+                    Ok(deed) => deed,
+                    Err(failure) => {
+                        let result = unasked(node, &failure.message);
+                        return Ok(self.attempt_failed(id, index, failure, result));
+                    }
+                };
                 let mut action = self.action(id, node, deed);
                 self.call_again(id, index, &mut action);
                 self.dispatch(id, index, action);
@@ -498,6 +536,7 @@ impl<'r> Machine<'r> {
             error: extras.error.or(own_error.as_ref()),
             result: extras.result,
             locals: extras.locals,
+            item: extras.item,
             has_state: true,
             at: self.at,
             seed,
@@ -509,25 +548,17 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// A value for a task's initial state.
+    /// A value for initial state: of a task, which has its frame, or of the run.
     pub(super) fn start_value(
         &mut self,
-        id: FrameId,
+        task: Option<FrameId>,
         template: &Template,
     ) -> Result<Value, Failure> {
         let seed = self.seed();
         let view = View {
-            graph: self.graph,
-            dependents: self.dependents,
-            data: self.data,
-            frame: self.data.frames.get(&id),
-            needs: None,
-            error: None,
-            result: None,
-            locals: &[],
+            frame: task.and_then(|id| self.data.frames.get(&id)),
             has_state: false,
-            at: self.at,
-            seed,
+            ..View::of_state(self.graph, self.dependents, self.data, self.at, seed)
         };
         self.evaluator.render(template, &view)
     }

@@ -6,6 +6,7 @@
 
 mod action;
 mod arrival;
+mod child;
 mod clock;
 mod computed;
 mod container;
@@ -17,17 +18,21 @@ mod evaluate;
 pub mod event;
 mod fan;
 pub mod frame;
+mod gather;
 mod handout;
 mod machine;
 mod meaning;
 mod name;
 mod observe;
 mod origin;
+mod parameter;
 mod park;
 mod past;
+mod path;
 mod pattern;
 mod program;
 mod refusal;
+pub(crate) mod response;
 mod resume;
 mod returns;
 mod sessions;
@@ -36,20 +41,22 @@ pub mod state;
 mod table;
 pub mod time;
 mod track;
+pub mod typed;
 mod view;
 mod visit;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub(crate) use action::SHELL_RESULT_BYTES;
+pub(crate) use action::{AGENT_TIMEOUT, SHELL_RESULT_BYTES};
+pub(crate) use arrival::lateness;
+pub use child::task_inputs;
 pub use computed::Cell;
 use data::begin;
 pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status, read_answer};
 pub use evaluate::Expressions;
-pub use event::{ActionId, Allowance, Event, Failure, FailureKind, Happening, Start, Update};
-pub use fan::task_inputs;
+pub use event::{ActionId, Allowance, Due, Event, Failure, FailureKind, Happening, Start, Update};
 use frame::Waits;
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::Machine;
@@ -59,6 +66,7 @@ pub use origin::{Origin, as_written};
 pub use past::{PastCall, PastTasks};
 pub use program::Program;
 pub use refusal::Refusal;
+pub(crate) use returns::unfit;
 pub use view::{Evaluator, Field, View};
 
 use crate::value::Value;
@@ -144,6 +152,25 @@ impl Run {
         Value::map(fields)
     }
 
+    /// The computed fields that are read from workflows which were included, each with the key of the
+    /// call that it came with.
+    #[must_use]
+    pub fn included(&self) -> Vec<(&str, &str)> {
+        let Some(data) = &self.data else {
+            return Vec::new();
+        };
+        let is_read = |name: &str| {
+            let own = self.program.dependents.index(name);
+            let own = own.and_then(|own| data.computed.get(own));
+            data.is_included(name) && own.is_none_or(|own| *own == Cell::Unset)
+        };
+        let fields = data.included_by.iter();
+        fields
+            .map(|(name, call)| (name.as_ref(), call.as_str()))
+            .filter(|(name, _)| is_read(name))
+            .collect()
+    }
+
     /// How much the run remembers of its state.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
@@ -181,6 +208,12 @@ impl Run {
         self.data
             .as_ref()
             .map_or(Status::Running, |data| data.status)
+    }
+
+    /// Whether the workflow itself has begun: its arguments, where it has any, were found.
+    pub(crate) fn has_begun(&self) -> bool {
+        let found = |data: &Data| data.environment != Value::Null;
+        self.program.graph().arguments.is_empty() || self.data.as_ref().is_some_and(found)
     }
 
     /// The actions under way, in the order they were handed out. A host that takes a run over does
@@ -238,8 +271,44 @@ impl Run {
         pending.into_iter().map(|(_, effect)| effect).collect()
     }
 
+    /// By when something that is asked of somebody, or by a run that was called, must be answered:
+    /// the time that its step or a container around it states.
+    #[must_use]
+    pub fn due(&self, action: &Action) -> Option<Due> {
+        let data = self.data.as_ref()?;
+        let own = action.deadline.map(|at| Due { at, timer: None });
+        let mut earliest = own.filter(|_| action.what.runs_on());
+        let mut around = data.frames.get(&action.frame);
+        while let Some(frame) = around {
+            for (timer, at) in frame.containers.iter().filter_map(|it| it.timer) {
+                if earliest.is_none_or(|due| at < due.at) {
+                    let timer = Some(timer);
+                    earliest = Some(Due { at, timer });
+                }
+            }
+            around = frame.parent.and_then(|it| data.frames.get(&it.frame));
+        }
+        earliest
+    }
+
+    /// Whether a timer only bounds what goes on beside it: that of `limits.timeout`, and those of
+    /// containers, unless an agent drives the run and waits for them.
+    #[must_use]
+    pub fn is_bound(&self, timer: ActionId) -> bool {
+        let Some(data) = &self.data else {
+            return false;
+        };
+        if data.limit.is_some_and(|(limit, _)| limit == timer) {
+            return true;
+        }
+        let frame = data.waiting.get(&timer).and_then(|it| data.frames.get(it));
+        let mut containers = frame.iter().flat_map(|frame| &frame.containers);
+        let is_own = containers.any(|it| it.timer.is_some_and(|(own, _)| own == timer));
+        is_own && !self.is_agent_driven()
+    }
+
     /// The actions under way for a host that takes the run over at this time, in milliseconds since
-    /// 1970. What it does from the beginning has its whole time again; a person's time runs on.
+    /// 1970. What it does from the beginning has its whole time again; that of a person or of a call runs on.
     #[must_use]
     pub fn taken_over(&self, at: u64) -> Vec<Effect> {
         let mut pending = self.pending();
@@ -247,16 +316,7 @@ impl Run {
             let Effect::Act(action) = effect else {
                 continue;
             };
-            let again = match &action.what {
-                Deed::Shell { .. }
-                | Deed::Tool { .. }
-                | Deed::Call { .. }
-                | Deed::Environment { .. } => true,
-                Deed::Prompt { .. }
-                | Deed::Delegate { .. }
-                | Deed::DelegateItem { .. }
-                | Deed::Judge { .. } => false,
-            };
+            let again = !action.what.runs_on();
             let frame = self
                 .data
                 .as_ref()
@@ -314,6 +374,7 @@ impl Run {
             patterns: &program.patterns,
             tables: &program.tables,
             tracks: program.tracks,
+            bounds: program.bounds(),
             data,
             effects: Vec::new(),
             observer: match observer {

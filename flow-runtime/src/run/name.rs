@@ -1,15 +1,15 @@
-//! Names of steps and tasks, for agents that drive a run.
+//! Names of steps and tasks, for whoever answers them.
 //!
 //! The name of a step is its node's id the first time a part of a run hands it out, and
 //! `id~number` after that, with the number of the action. What belongs to a task of a fan-out has
-//! the task's name before it, as in `research.0/find`; a task is named by its fan-out and the index
-//! of its item.
+//! the task's name before it, as in `research.0/find`, whoever does the task; a task is named by
+//! its fan-out and the index of its item.
 
 use flow_model::graph::{Graph, Kind, Node};
 
 use super::data::Data;
 use super::event::ActionId;
-use super::frame::{BodyRef, Child, Frame, FrameId, ROOT, Waits};
+use super::frame::{BodyRef, Child, Children, Frame, FrameId, ROOT, Waits};
 use super::handout::{Part, Tasks};
 
 /// The names that things have as a run stands.
@@ -23,15 +23,16 @@ impl<'a> Names<'a> {
     /// What a node hands out under a number, in a frame.
     pub(super) fn of(self, id: FrameId, node: &Node, number: ActionId) -> String {
         let keeper = self.data.keeper(id);
-        let (own, before) = match self.part_of(id) {
-            Part::Main => (keeper == ROOT && !self.data.again, String::new()),
-            Part::Task { tasks, item } => {
-                let own = self
-                    .tasks(tasks)
-                    .is_some_and(|it| it.children.running.get(&item) == Some(&Child::Frame(id)));
-                let fresh = self.tries(tasks, item) == 0;
-                (own && fresh, format!("{}/", self.of_task(tasks, item)))
+        let parent = self.data.frames.get(&keeper).and_then(|it| it.parent);
+        let around = parent.map(|parent| (parent.index, self.children_of(parent.frame)));
+        let (own, before) = match around {
+            None => (keeper == ROOT && !self.data.again, String::new()),
+            Some((item, Some((children, fan)))) => {
+                let own = children.running.get(&item) == Some(&Child::Frame(id));
+                let fresh = children.tries(item) == 0;
+                (own && fresh, format!("{}/", of_item(children, fan, item)))
             }
+            Some((_, None)) => (false, String::new()),
         };
         if own && first_in(self.data, keeper, &node.id) == Some(number) {
             format!("{before}{}", node.id)
@@ -51,11 +52,14 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// How often a task has been tried again.
-    pub(super) fn tries(self, tasks: ActionId, item: usize) -> u32 {
-        let tasks = self.tasks(tasks);
-        let tries = tasks.and_then(|tasks| tasks.children.retries.get(&item).copied());
-        tries.unwrap_or(0)
+    /// The children that a frame waits for, with the fan-out they are of.
+    pub(super) fn children_of(self, frame: FrameId) -> Option<(&'a Children, &'a Node)> {
+        let at = self.data.frames.get(&frame)?;
+        let step = at.step.as_ref()?;
+        let Waits::Children(children) = &step.waits else {
+            return None;
+        };
+        Some((children, node_of(self.graph, at, step.node)?))
     }
 
     /// The part of the run that a frame belongs to.
@@ -104,6 +108,14 @@ impl<'a> Names<'a> {
             task,
             children,
         })
+    }
+}
+
+/// The task of an item.
+pub(super) fn of_item(children: &Children, fan: &Node, item: usize) -> String {
+    match children.name.as_str() {
+        "" => format!("{}.{item}", fan.id),
+        name => format!("{name}.{item}"),
     }
 }
 

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_model::expression::{Piece, pieces, rebrace};
-use flow_model::graph::{Expression, Kind, Node, Runner, StatePath, Template, Tier};
+use flow_model::graph::{Expression, Kind, Node, StatePath, Template, Tier};
 use serde::{Deserialize, Serialize};
 
 use super::event::Failure;
-use super::frame::{Frame, Waits};
+use super::frame::{Frame, Item, Waits};
 use super::view::View;
 use super::{Action, ActionId, Data, Deed, Run, Tasks};
 use crate::value::Value;
@@ -118,22 +118,21 @@ impl Run {
 
     /// Where the values of an item come from that an agent gets whole: it is nobody else's business
     /// what the other items are.
-    fn origin_of_item(&self, frame: &Frame, node: &Node, item: Value) -> Origin {
+    fn origin_of_item(&self, frame: &Frame, node: &Node, item: Item) -> Origin {
         let Kind::FanOut(fan) = &node.kind else {
             return Origin::default();
         };
         let Some(prompt) = &fan.prompt else {
             return Origin {
                 written: None,
-                replacements: vec![("{{ item }}".to_owned(), shown(item))],
+                replacements: vec![("{{ item }}".to_owned(), shown(item.value))],
             };
         };
         let written = self.program().origins.of(node);
-        let locals = [("item".to_owned(), item)];
         let places = written.places.iter().skip(written.of_first);
         let replacements: Vec<(String, Value)> = places
             .filter_map(|(text, place)| {
-                let value = self.value_now(frame, node, place, &locals)?;
+                let value = self.value_now(frame, node, place, Some(&item))?;
                 Some((text.clone(), value))
             })
             .collect();
@@ -154,26 +153,6 @@ impl Run {
     fn origin_of_tasks_now(&self, tasks: &Tasks<'_>) -> Origin {
         let frame = self.data().and_then(|data| data.frames.get(&tasks.frame));
         frame.map_or_else(Origin::default, |frame| self.origin_of(frame, tasks.node))
-    }
-
-    /// The author's own prompt for the sub-agent of one item, where it depends on the item. `None`
-    /// where it does not, or where it can no longer be made.
-    #[must_use]
-    pub fn sub_agent_prompt(&self, tasks: &Tasks<'_>, item: usize) -> Option<String> {
-        let (Some(prompt), Runner::SubAgent) = (&tasks.fan.prompt, &tasks.fan.runner) else {
-            return None;
-        };
-        if !reads_item(prompt) {
-            return None;
-        }
-        let data = self.data()?;
-        let frame = data.frames.get(&tasks.frame)?;
-        let value = tasks.children.items.as_list()?.get(item)?.clone();
-        let locals = [("item".to_owned(), value)];
-        let mut view = self.view_of(data, frame, tasks.node)?;
-        view.locals = &locals;
-        let rendered = self.program().evaluator.render(prompt, &view).ok()?;
-        Some(super::machine::plain(&rendered))
     }
 
     /// Where the result of an action under way goes: its path, with all that is known before there
@@ -216,6 +195,7 @@ impl Run {
             error: None,
             result: None,
             locals: &[],
+            item: None,
             has_state: true,
             at: frame.step.as_ref()?.since,
             seed: 0,
@@ -226,7 +206,7 @@ impl Run {
         let written = self.program().origins.of(node);
         let places = written.places.iter();
         let replacements = places.filter_map(|(text, place)| {
-            let value = self.value_now(frame, node, place, &[])?;
+            let value = self.value_now(frame, node, place, None)?;
             Some((text.clone(), value))
         });
         Origin {
@@ -241,7 +221,7 @@ impl Run {
         frame: &Frame,
         node: &Node,
         place: &Template,
-        locals: &[(String, Value)],
+        item: Option<&Item>,
     ) -> Option<Value> {
         let data = self.data()?;
         let Template::Expression(Expression { source, .. }) = place else {
@@ -256,7 +236,7 @@ impl Run {
             return Some(Value::text("***"));
         }
         let mut view = self.view_of(data, frame, node)?;
-        view.locals = locals;
+        view.item = item;
         let error = frame.error.as_ref().map(Failure::to_value);
         view.error = error.as_ref();
         self.program()
@@ -278,13 +258,18 @@ fn shown(value: Value) -> Value {
 }
 
 /// The item that an action hands to an agent whole.
-fn handed_item(frame: &Frame, action: &Action) -> Option<Value> {
+fn handed_item(frame: &Frame, action: &Action) -> Option<Item> {
     let Waits::Children(children) = &frame.step.as_ref()?.waits else {
         return None;
     };
     let mut handed = children.handed.iter();
     let (index, _) = handed.find(|(_, handed)| handed.id == action.id)?;
-    children.items.as_list()?.get(*index).cloned()
+    let items = children.items.as_list()?;
+    Some(Item {
+        value: items.get(*index)?.clone(),
+        index: *index,
+        length: items.len(),
+    })
 }
 
 /// Whether a template depends on the item of a loop.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::effect::{Action, Deed, Ending};
 use super::event::{Failure, FailureKind};
-use super::fan::Ended;
 use super::frame::{
     BodyRef, Child, Children, Frame, FrameId, Kept, Progress, ROOT, Standing, Waits,
 };
+use super::gather::Ended;
 use super::machine::Machine;
 use flow_model::graph::Target;
 
@@ -63,6 +63,7 @@ impl Children {
         self.failures.clear();
         self.retries.clear();
         self.stopped = false;
+        self.begun = false;
     }
 }
 

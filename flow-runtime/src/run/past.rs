@@ -16,10 +16,10 @@ use crate::value::Value;
 /// Fan-outs, and calls, that are remembered. A loop may make any number of them, and a sub-agent that asks for
 /// a task of an earlier one has missed so much that it is told just that.
 const KEPT: usize = 64;
-/// Those of them whose results are remembered too: results may be large.
+/// Those of them whose results are remembered however large they are.
 const WITH_RESULTS: usize = 8;
-
-static NOTHING: Value = Value::Null;
+/// Bytes of results that are remembered beyond those.
+const RESULT_BYTES: u64 = 1 << 20;
 
 /// How the tasks of a fan-out that is over ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct PastTasks {
     /// Why tasks failed, by item.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     failures: BTreeMap<usize, Failure>,
+    /// Roughly the bytes of all results.
+    #[serde(default)]
+    bytes: u64,
     /// Items whose tasks were stopped, or never begun.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     stopped: BTreeSet<usize>,
@@ -50,6 +53,7 @@ impl PastTasks {
             name: children.name.clone(),
             count: children.count(),
             results: children.results.clone(),
+            bytes: children.results.values().map(Value::size).sum(),
             failures: children.failures.clone(),
             stopped: (0..children.count())
                 .filter(|item| !has_ended(item))
@@ -71,7 +75,7 @@ impl PastTasks {
         } else if self.stopped.contains(&item) {
             TaskState::Stopped
         } else if item < self.count {
-            TaskState::Completed(self.results.get(&item).unwrap_or(&NOTHING))
+            TaskState::Completed(self.results.get(&item))
         } else {
             return None;
         })
@@ -133,9 +137,12 @@ impl Machine<'_> {
         while past.len() > KEPT {
             past.pop_first();
         }
-        let older = past.len().saturating_sub(WITH_RESULTS);
-        for past in past.values_mut().take(older) {
-            past.results.clear();
+        let mut bytes = 0;
+        for older in past.values_mut().rev().skip(WITH_RESULTS) {
+            bytes += older.bytes;
+            if bytes > RESULT_BYTES {
+                older.results.clear();
+            }
         }
     }
 

@@ -7,8 +7,10 @@ use flow_model::graph::Graph;
 use super::computed::Dependents;
 use super::origin::Origins;
 use super::pattern::Patterns;
+use super::state::Bounds;
 use super::table::Tables;
 use super::track::Tracks;
+use super::typed::Types;
 use super::view::Evaluator;
 
 /// A workflow ready to run: its graph, and what is made from it once.
@@ -18,6 +20,7 @@ pub struct Program {
     pub(super) patterns: Patterns,
     pub(super) tables: Tables,
     pub(super) tracks: Tracks,
+    pub(super) types: Types,
     pub(super) origins: Origins,
     pub(super) evaluator: Box<dyn Evaluator>,
 }
@@ -31,9 +34,18 @@ impl Program {
             patterns: Patterns::default(),
             tables: Tables::new(&graph),
             tracks: Tracks::of(&graph),
+            types: Types::of(&graph),
             origins: Origins::default(),
             graph,
             evaluator,
+        }
+    }
+
+    /// What writes to its state keep to.
+    pub(super) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            max_bytes: self.graph.limits.max_state_bytes,
+            types: &self.types,
         }
     }
 

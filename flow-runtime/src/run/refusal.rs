@@ -1,12 +1,12 @@
 //! Events that cannot be applied, and why: such an event is not to be recorded.
 
-use flow_model::graph::{Graph, Kind, Node, PromptKind, Tier};
+use flow_model::graph::{Kind, Node, PromptKind};
 
 use super::data::Data;
 use super::effect::{Deed, Status};
-use super::event::{ActionId, Happening, Update};
+use super::event::{ActionId, Happening};
 use super::frame::Waits;
-use super::state::{Change, parse_path};
+use super::path::{changes, may_be_changed};
 use super::{Run, settle};
 use crate::value::Value;
 
@@ -72,12 +72,11 @@ impl Run {
             // One that has ended otherwise stays so; one that goes on needs nothing.
             Happening::Resumed(_) => over(data).and(Err(Refusal::NotFailed)),
             Happening::Updated { updates } => {
-                over(data)?;
-                let changes = changes(self.program.graph(), updates)?;
+                may_be_changed(data)?;
+                let changes = changes(self.program.graph(), data, updates)?;
                 let mut trial = data.store.clone();
-                let max = self.program.graph().limits.max_state_bytes;
                 trial
-                    .apply(&changes, max)
+                    .apply(&changes, self.program.bounds())
                     .map(drop)
                     .map_err(|failure| Refusal::State(failure.message))
             }
@@ -174,36 +173,4 @@ fn over(data: &Data) -> Result<(), Refusal> {
         Status::Failed => Err(Refusal::Over("failed")),
         Status::Cancelled => Err(Refusal::Over("was cancelled")),
     }
-}
-
-/// Changes that somebody wants. As in a step, a name alone means the computed field where there is
-/// one, and a tier before it means that tier.
-pub(super) fn changes(graph: &Graph, updates: &[Update]) -> Result<Vec<Change>, Refusal> {
-    let one = |update: &Update| {
-        let Some((tier, path)) = parse_path(&update.path) else {
-            return Err(Refusal::State(format!(
-                "`{}` is not a state path: write a field, or fields joined by dots, such as \
-                 `results.first`",
-                update.path
-            )));
-        };
-        let mut computed = graph.computed.iter();
-        let is_computed = match tier {
-            Some(tier) => tier == Tier::Computed,
-            None => computed.any(|field| field.name == path[0]),
-        };
-        if is_computed {
-            return Err(Refusal::State(format!(
-                "`{}` is computed and cannot be written: write the fields it is made from; it follows",
-                path[0]
-            )));
-        }
-        Ok(Change {
-            tier: tier.unwrap_or(Tier::Raw),
-            path,
-            operation: update.operation,
-            value: update.value.clone(),
-        })
-    };
-    updates.iter().map(one).collect()
 }

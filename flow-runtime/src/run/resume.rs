@@ -20,6 +20,7 @@ impl Machine<'_> {
         self.data.forget_sessions();
         // Whoever tries again gives the run its time again.
         self.data.used = 0;
+        self.data.count_failure_steps();
         self.data.return_values = None;
         if self.data.steps == 0 {
             // Its arguments were not set, or its initial state could not be made.

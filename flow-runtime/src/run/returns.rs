@@ -35,22 +35,14 @@ impl Machine<'_> {
         let Some(schema) = returns else {
             return Ok(Ok(plain(result, agent.as_deref())));
         };
-        let mut missed = None;
-        for answer in readings(result) {
-            let faults = match faults(schema, &answer) {
-                Ok(faults) => faults,
-                Err(reason) => {
-                    let message = format!("`returns` of `{}` is no JSON Schema: {reason}", node.id);
-                    return Ok(Err(Failure::new(FailureKind::Validation, message)));
-                }
-            };
-            if faults.is_empty() {
-                return Ok(Ok(reply(result, answer, agent.as_deref())));
+        let said = match held_against(schema, result) {
+            Ok(Ok(answer)) => return Ok(Ok(reply(result, answer, agent.as_deref()))),
+            Ok(Err(said)) => said,
+            Err(reason) => {
+                let message = format!("`returns` of `{}` is no JSON Schema: {reason}", node.id);
+                return Ok(Err(Failure::new(FailureKind::Validation, message)));
             }
-            missed = missed.or(Some(faults));
-        }
-        let faults = missed.unwrap_or_default();
-        let said = faults.join("; ");
+        };
         if complaint.is_some() {
             let message = format!(
                 "the agent's answer to `{}` does not satisfy `returns`, asked twice: {said}",
@@ -74,6 +66,27 @@ impl Machine<'_> {
         self.dispatch(id, index, again);
         Err(Next::Wait)
     }
+}
+
+/// Why the result of an action would be asked for once more.
+pub(crate) fn unfit(deed: &Deed, result: &Value) -> Option<String> {
+    let Deed::Delegate { returns, .. } = deed else {
+        return None;
+    };
+    held_against(returns.as_ref()?, result).ok()?.err()
+}
+
+/// The answer within a result, or what of it misses the schema. Fails when the schema is none.
+fn held_against(schema: &Value, result: &Value) -> Result<Result<Value, String>, String> {
+    let mut missed = None;
+    for answer in readings(result) {
+        let faults = faults(schema, &answer)?;
+        if faults.is_empty() {
+            return Ok(Ok(answer));
+        }
+        missed = missed.or(Some(faults));
+    }
+    Ok(Err(missed.unwrap_or_default().join("; ")))
 }
 
 /// What may have been answered: the response within a result, or the whole of it.
@@ -106,6 +119,21 @@ fn plain(result: &Value, agent: Option<&str>) -> Value {
     reply(result, answer, agent)
 }
 
+/// What a whole item gave that was handed to an agent: the same as of any agent that was asked for
+/// nothing in particular, whoever answered.
+pub(super) fn of_item(deed: &Deed, result: &Value) -> Value {
+    match deed {
+        Deed::DelegateItem { agent, .. } => plain(result, Some(agent)),
+        Deed::Shell { .. }
+        | Deed::Tool { .. }
+        | Deed::Prompt { .. }
+        | Deed::Call { .. }
+        | Deed::Environment { .. }
+        | Deed::Delegate { .. }
+        | Deed::Judge { .. } => result.clone(),
+    }
+}
+
 /// `{response, agent_used}` and what else the agent told beside its response, whoever answered and
 /// however it was put.
 fn reply(result: &Value, answer: Value, agent: Option<&str>) -> Value {
@@ -132,10 +160,17 @@ fn faults(schema: &Value, answer: &Value) -> Result<Vec<String>, String> {
     let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
     let answer = answer.to_json();
     let errors = validator.iter_errors(&answer).take(MOST_FAULTS);
-    Ok(errors
+    let mut faults: Vec<String> = errors
         .map(|error| match error.instance_path().as_str() {
             "" => error.to_string(),
             path => format!("{path}: {error}"),
         })
-        .collect())
+        .collect();
+    // What is no object misses all that one must have, which nothing else says.
+    let required = schema.get("required").and_then(|it| it.as_array());
+    if let (false, false, Some(required)) = (answer.is_object(), faults.is_empty(), required) {
+        let required: Vec<String> = required.iter().map(ToString::to_string).collect();
+        faults.push(format!("an object with {} is wanted", required.join(", ")));
+    }
+    Ok(faults)
 }

@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use flow_model::graph::{
     Condition, Edge, ErrorAction, Form, Guard, Kind, Node, Operation, Outcome, OutputFormat, Shell,
-    Target, Template, Write,
+    StatePath, Target, Template, Write,
 };
 
 use super::action::{SHELL_RESULT_BYTES, cut_result};
 use super::computed::Changed;
 use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
-use super::frame::{BodyRef, FrameId, ROOT, Settled, Waits};
+use super::frame::{BodyRef, Frame, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
 use super::origin::roots;
 use super::pattern::{Sought, constant};
-use super::state::Change;
+use super::state::{Bounds, Change};
+use super::typed::Types;
 use crate::value::Value;
 
 /// Bytes of a stream that a result holds at least, however little room the state has.
-const LEAST_CUT: usize = 1 << 12;
+const LEAST_CUT: usize = 1 << 6;
 
 impl<'r> Machine<'r> {
     /// A step did what was asked: writes, then edges.
@@ -131,27 +132,37 @@ impl<'r> Machine<'r> {
         }
         let mut locals: Vec<(String, Value)> = Vec::new();
         let mut changes = Vec::with_capacity(writes.len());
+        // What a step that sets something gives, once all of that is known.
+        let mut new = None;
         for write in writes {
-            let visible = if sets { None } else { result };
+            if sets && write.beside && new.is_none() {
+                let values = self.new_values(id, &changes);
+                new = Some(values.map_err(|failure| failure.at(&node.id))?);
+            }
+            let visible = if sets { new.as_ref() } else { result };
             let mut path = Vec::with_capacity(write.path.segments.len());
             for segment in write.path.segments.iter() {
                 let extras = Extras {
                     error,
                     result: visible,
                     locals: &locals,
+                    item: None,
                 };
                 path.push(plain(&self.render(id, node, segment, extras)?));
             }
+            self.may_write(id, &write.path, &path)
+                .map_err(|failure| failure.at(&node.id))?;
             let value = match &write.value {
                 Some(template) => {
                     let extras = Extras {
                         error,
                         result: visible,
                         locals: &locals,
+                        item: None,
                     };
                     self.render(id, node, template, extras)?
                 }
-                None => result.cloned().unwrap_or_default(),
+                None => visible.cloned().unwrap_or_default(),
             };
             if write.operation == Operation::Set && path.len() == 1 {
                 locals.push((path[0].clone(), value.clone()));
@@ -165,21 +176,83 @@ impl<'r> Machine<'r> {
         }
         self.change(id, &changes)
             .map_err(|failure| failure.at(&node.id))?;
-        Ok(Value::map(locals))
+        Ok(new.unwrap_or_else(|| Value::map(locals)))
+    }
+
+    /// The fields that a batch writes, as it leaves them. Nothing is written yet.
+    fn new_values(&self, id: FrameId, changes: &[Change]) -> Result<Value, Failure> {
+        let own = self.data.frames.get(&id).and_then(|it| it.store.as_ref());
+        let types = Types::default();
+        let (mut store, bounds) = match own {
+            Some(store) => (
+                store.clone(),
+                Bounds {
+                    types: &types,
+                    ..self.bounds
+                },
+            ),
+            None => (self.data.store.clone(), self.bounds),
+        };
+        store.apply(changes, bounds)?;
+        let fields = changes.iter().filter_map(|change| {
+            let field = change.path.first()?;
+            let value = store.get(store.home(change.tier, field), field)?;
+            Some((field.as_str(), value.clone()))
+        });
+        Ok(Value::map(fields))
+    }
+
+    /// An error when a path that only the run can tell leads to a computed field: what is written
+    /// there would never be read.
+    pub(super) fn may_write(
+        &self,
+        id: FrameId,
+        written: &StatePath,
+        path: &[String],
+    ) -> Result<(), Failure> {
+        let has_own = |frame: &Frame| frame.store.is_some();
+        // The check has seen what is written out.
+        let is_known = matches!(written.segments.first(), Some(Template::Literal(_)));
+        let field = path.first().map_or("", String::as_str);
+        if is_known
+            || self.dependents.index(field).is_none()
+            || self.data.frames.get(&id).is_some_and(has_own)
+        {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::State,
+            format!(
+                "`{field}` is computed and cannot be written; write the fields it is made from"
+            ),
+        ))
     }
 
     /// Applies a batch to the state a frame works on, and recomputes what depends on it.
     pub(super) fn change(&mut self, id: FrameId, changes: &[Change]) -> Result<(), Failure> {
-        let max = self.graph.limits.max_state_bytes;
+        let bounds = self.bounds;
         let own = self
             .data
             .frames
             .get_mut(&id)
             .and_then(|frame| frame.store.as_mut());
         match own {
-            Some(store) => store.apply(changes, max).map(drop),
+            // The state of a task has no declared types.
+            Some(store) => {
+                let types = &Types::default();
+                store.apply(changes, Bounds { types, ..bounds }).map(drop)
+            }
             None => {
-                let written = self.data.store.apply(changes, max)?;
+                for field in changes.iter().filter_map(|change| change.path.first()) {
+                    if self.dependents.index(field).is_none() && self.data.is_included(field) {
+                        let message = format!(
+                            "`{field}` is computed by a workflow that is included, and cannot be \
+                             written; give what is written another name"
+                        );
+                        return Err(Failure::new(FailureKind::State, message));
+                    }
+                }
+                let written = self.data.store.apply(changes, bounds)?;
                 self.recompute(Changed::Written(&written));
                 self.data.evaluations += 1;
                 Ok(())
@@ -199,26 +272,18 @@ impl<'r> Machine<'r> {
         let Some(node) = self.node(id, index) else {
             return Next::Over;
         };
-        let failure = failure.at(&node.id);
+        let mut failure = failure.at(&node.id);
         if let Some(fallback) = &node.fallback_value {
-            let error = failure.to_value();
-            let extras = Extras {
-                error: Some(&error),
-                ..Extras::default()
-            };
-            let settled = self
-                .render(id, node, fallback, extras)
-                .and_then(|value| self.settle_success(id, index, value));
-            return match settled {
-                Ok(next) => next,
-                Err(failure) => self.unhandled(id, index, failure),
-            };
+            match self.fall_back(id, index, node, fallback, &failure) {
+                Ok(next) => return next,
+                // What takes its place cannot be had or written either: the step has failed.
+                Err(other) => failure = other.at(&node.id),
+            }
         }
-        if let Err(failure) = self.write_exit(id, node, &result) {
-            return self.unhandled(id, index, failure);
-        }
-        if let Err(failure) = self.write_error(id, node, &failure, &result) {
-            return self.unhandled(id, index, failure);
+        // Where how a command ended cannot be written, that it failed is still what is handled.
+        let _ = self.write_exit(id, node, &result);
+        if let Err(other) = self.write_error(id, node, &failure, &result) {
+            failure = other;
         }
         self.settle(
             id,
@@ -233,6 +298,35 @@ impl<'r> Machine<'r> {
                 error: Some(failure),
             },
         )
+    }
+
+    /// Gives a failed step another result.
+    fn fall_back(
+        &mut self,
+        id: FrameId,
+        index: u16,
+        node: &Node,
+        fallback: &Template,
+        failure: &Failure,
+    ) -> Result<Next, Failure> {
+        let error = failure.to_value();
+        let extras = Extras {
+            error: Some(&error),
+            ..Extras::default()
+        };
+        let value = self.render(id, node, fallback, extras)?;
+        if !matches!(node.kind, Kind::SetState) {
+            return self.settle_success(id, index, value);
+        }
+        // Nothing was set; what stands beside that is written with the other result.
+        let beside: Vec<Write> = node.writes.iter().filter(|it| it.beside).cloned().collect();
+        self.write(id, node, &beside, Some(&value), None, false)?;
+        let settled = Settled {
+            outcome: Outcome::Success,
+            result: value,
+            error: None,
+        };
+        Ok(self.settle(id, index, settled))
     }
 
     /// Writes the whole result of a command that failed to where its result goes: how it ended is
@@ -572,7 +666,10 @@ impl<'r> Machine<'r> {
             .chain(standing);
         for (field, value) in fields {
             let mut standard = flow_model::tools::STANDARD_VARIABLES.iter();
-            if let Some(standard) = standard.find(|variable| variable.field == field) {
+            // `session_id` is the run's session, not that of the last result.
+            if let Some(standard) = standard.find(|variable| variable.field == field)
+                && field != "session_id"
+            {
                 let name = Arc::from(standard.name);
                 self.data.variables.insert(name, value.clone());
             }

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Failure, FailureKind};
+use super::typed::Types;
 use crate::expression::DEEPEST;
 use crate::value::{List, Map, Value};
 
@@ -19,6 +20,15 @@ pub struct Store {
     pub state: IndexMap<Arc<str>, Value>,
     /// Roughly the bytes of both as JSON.
     pub bytes: u64,
+}
+
+/// What writes keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds<'a> {
+    /// Bytes that the state may have.
+    pub max_bytes: u64,
+    /// Types of its fields.
+    pub types: &'a Types,
 }
 
 /// One write with everything evaluated.
@@ -117,18 +127,13 @@ impl Store {
         }
     }
 
-    /// The tier a change goes to: `state.x` is written where reading `state.x` finds it, unless
-    /// the state tier has an `x` of its own.
-    fn home(&self, change: &Change) -> Tier {
-        match change.path.first() {
-            Some(field)
-                if change.tier == Tier::State
-                    && !self.state.contains_key(field.as_str())
-                    && self.raw.contains_key(field.as_str()) =>
-            {
-                Tier::Raw
-            }
-            _ => change.tier,
+    /// The tier that a path of a tier is written in: `state.x` where reading `state.x` finds it,
+    /// unless the state tier has an `x` of its own.
+    pub(super) fn home(&self, tier: Tier, field: &str) -> Tier {
+        if tier == Tier::State && !self.state.contains_key(field) && self.raw.contains_key(field) {
+            Tier::Raw
+        } else {
+            tier
         }
     }
 
@@ -136,13 +141,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The state would be too large.
+    /// The state would be too large, or the value is of another type than declared.
     pub fn declare(
         &mut self,
         tier: Tier,
         name: &str,
         value: Value,
-        max_bytes: u64,
+        bounds: Bounds<'_>,
     ) -> Result<(), Failure> {
         if tier == Tier::State {
             // The tier has a field of its own by that name from here on.
@@ -155,7 +160,7 @@ impl Store {
             operation: Operation::Set,
             value,
         };
-        self.apply(&[change], max_bytes).map(drop)
+        self.apply(&[change], bounds).map(drop)
     }
 
     /// Applies a batch, all of it or nothing, and says what was written.
@@ -163,7 +168,11 @@ impl Store {
     /// # Errors
     ///
     /// What did not fit, naming the path.
-    pub fn apply(&mut self, changes: &[Change], max_bytes: u64) -> Result<Vec<Written>, Failure> {
+    pub fn apply(
+        &mut self,
+        changes: &[Change],
+        Bounds { max_bytes, types }: Bounds<'_>,
+    ) -> Result<Vec<Written>, Failure> {
         let bytes = self.bytes;
         let mut done: Vec<Written> = Vec::with_capacity(changes.len());
         let mut failed = None;
@@ -174,6 +183,13 @@ impl Store {
                     failed = Some(Failure::new(FailureKind::State, message));
                     break;
                 }
+            }
+        }
+        for written in &done {
+            let field = written.field();
+            let fits = types.check(written.tier, field, self.get(written.tier, field));
+            if let (Err(message), None) = (fits, &failed) {
+                failed = Some(Failure::new(FailureKind::State, message));
             }
         }
         if failed.is_none() && self.bytes > max_bytes {
@@ -197,7 +213,8 @@ impl Store {
 
     fn one(&mut self, change: &Change) -> Result<Written, String> {
         let shown = || change.path.join(".");
-        let tier = self.home(change);
+        let field = change.path.first().map_or("", String::as_str);
+        let tier = self.home(change.tier, field);
         if tier == Tier::Computed {
             return Err(format!("`{}` is computed and cannot be written", shown()));
         }
@@ -463,23 +480,4 @@ fn in_list<'a>(list: &'a mut List, path: &[String], before: &[String]) -> Result
             other.noun()
         )),
     }
-}
-
-/// A path given from outside, such as `raw.count` or `note.text`: the tier, where one is named, and
-/// the fields.
-#[must_use]
-pub fn parse_path(path: &str) -> Option<(Option<Tier>, Vec<String>)> {
-    let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
-    let tier = match parts.first().map(String::as_str) {
-        _ if parts.len() == 1 => None,
-        Some("raw") => Some(Tier::Raw),
-        Some("state") => Some(Tier::State),
-        Some("computed") => Some(Tier::Computed),
-        _ => None,
-    };
-    if tier.is_some() {
-        parts.remove(0);
-    }
-    let whole = parts.iter().all(|part| !part.trim().is_empty());
-    whole.then_some((tier, parts))
 }

@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 use super::computed::{Cell, Dependents};
 use super::data::Data;
 use super::event::Failure;
-use super::frame::Frame;
+use super::frame::{Frame, Item};
 use super::state::Store;
 use crate::expression::Computation;
 use crate::value::Value;
@@ -76,6 +76,8 @@ pub struct View<'a> {
     pub(crate) result: Option<&'a Value>,
     /// Names set earlier in the same step.
     pub(crate) locals: &'a [(String, Value)],
+    /// The item that is looked at, where that is not the frame's own.
+    pub(crate) item: Option<&'a Item>,
     /// Whether there is state to read.
     pub(crate) has_state: bool,
     /// Milliseconds since 1970.
@@ -121,6 +123,7 @@ impl<'a> View<'a> {
             error: None,
             result: None,
             locals: &[],
+            item: None,
             has_state: true,
             at,
             seed,
@@ -180,9 +183,11 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A computed field: the workflow's own, else one of a workflow that it includes.
+    /// A computed field: the workflow's own where it has a value, else one of a workflow that it
+    /// includes.
     fn computed(&self, name: &str) -> Field {
-        if let Some(own) = self.own_computed(name) {
+        let own = self.own_computed(name).filter(|own| *own != Field::Unset);
+        if let Some(own) = own {
             return own;
         }
         let included = self.data.included.get(name);
@@ -278,7 +283,12 @@ impl<'a> View<'a> {
     /// A variable of the states form.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<Value> {
-        self.data.variables.get(name).cloned()
+        let session = match (name, self.graph.form) {
+            ("session_id", Form::States) => self.data.session_variable(self.frame),
+            _ => None,
+        };
+        let session = session.map(Value::text);
+        session.or_else(|| self.data.variables.get(name).cloned())
     }
 
     /// Whether a name is one that the states form knows, set or not.
@@ -313,6 +323,9 @@ impl<'a> View<'a> {
     }
 
     fn item(&self) -> Option<Value> {
+        if let Some(item) = self.item {
+            return Some(item.value.clone());
+        }
         let frame = self.frame?;
         let looped = frame.loops.iter().rev().find_map(|looped| {
             let items = looped.items.as_ref()?.as_list()?;
@@ -322,14 +335,17 @@ impl<'a> View<'a> {
     }
 
     fn looping(&self) -> Option<Value> {
-        let frame = self.frame?;
-        let (index, length) = match (frame.loops.last(), &frame.item) {
-            (Some(inner), _) => {
+        let around = self.frame.and_then(|frame| frame.loops.last());
+        let own = self.frame.and_then(|frame| frame.item.as_ref());
+        let (index, length) = match (self.item, around, own) {
+            (None, Some(inner), _) => {
                 let items = inner.items.as_ref().and_then(Value::as_list);
                 (inner.index, items.map(|items| items.len() as u64))
             }
-            (None, Some(item)) => (item.index as u64, Some(item.length as u64)),
-            (None, None) => return None,
+            (Some(item), _, _) | (None, None, Some(item)) => {
+                (item.index as u64, Some(item.length as u64))
+            }
+            (None, None, None) => return None,
         };
         let whole = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         Some(Value::map([

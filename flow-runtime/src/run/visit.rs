@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use flow_model::graph::{Node, Target};
 
 use super::effect::{Effect, Ending, Onward, Place};
+use super::event::Failure;
 use super::frame::{FrameId, Loop};
 use super::machine::Machine;
 
@@ -75,7 +76,7 @@ impl<'r> Machine<'r> {
     }
 
     /// Nothing leads on from where a frame is: the innermost visit ends in this way, and what
-    /// surrounds it is stopped.
+    /// surrounds it fails with it or is stopped with it.
     pub(super) fn abandon(&mut self, id: FrameId, ending: Ending) {
         let visits = match self.data.frames.get_mut(&id) {
             Some(frame) => std::mem::take(&mut frame.visits),
@@ -84,14 +85,21 @@ impl<'r> Machine<'r> {
         self.left_nowhere(id, visits, ending);
     }
 
-    /// Visits end, the innermost in this way and the others stopped.
+    /// Visits end, the innermost in this way. A failure that nothing inside a container handles is
+    /// the container's.
     pub(super) fn left_nowhere(&mut self, id: FrameId, visits: Vec<u16>, ending: Ending) {
+        let around = match &ending {
+            Ending::Failure(_) | Ending::Timeout => ending.clone(),
+            Ending::Success | Ending::Skipped | Ending::Stopped | Ending::Stuck(_) => {
+                Ending::Stopped
+            }
+        };
         let mut ending = Some(ending);
         for index in visits.into_iter().rev() {
             if let Some(node) = self.node(id, index) {
                 self.effects.push(Effect::Left {
                     place: self.place(id, node),
-                    outcome: ending.take().unwrap_or(Ending::Stopped),
+                    outcome: ending.take().unwrap_or_else(|| around.clone()),
                     next: Onward::Nowhere,
                 });
             }
@@ -119,6 +127,36 @@ impl<'r> Machine<'r> {
             if let Some(node) = self.node(id, index) {
                 self.visit(id, index, node);
             }
+        }
+    }
+
+    /// An item of a fan-out failed before any step of its task began.
+    pub(super) fn tell_unstarted(
+        &mut self,
+        id: FrameId,
+        node: &Node,
+        item: usize,
+        failure: &Failure,
+    ) {
+        self.data.next_frame += 1;
+        let place = Place {
+            frame: self.data.next_frame,
+            node: node.id.to_string(),
+            within: self.within_item(id, node, item),
+        };
+        self.effects.push(Effect::Entered(place.clone()));
+        self.effects.push(Effect::Left {
+            place,
+            outcome: Ending::from(failure),
+            next: Onward::Nowhere,
+        });
+    }
+
+    /// What an item of a fan-out is known by before it has a frame, as in `all.1/each.0`.
+    pub(super) fn within_item(&self, id: FrameId, node: &Node, item: usize) -> String {
+        match self.within(id, &node.id).as_str() {
+            "" => format!("{}.{item}", node.id),
+            within => format!("{within}/{}.{item}", node.id),
         }
     }
 

@@ -92,6 +92,13 @@ impl Cleaner {
         }
     }
 
+    /// What follows begins a line, whatever there was before.
+    pub(super) fn begin_line(&mut self) {
+        self.returned = false;
+        self.inside = false;
+        self.blank = false;
+    }
+
     fn line_end(&mut self, out: &mut String) {
         out.push('\n');
         self.inside = false;

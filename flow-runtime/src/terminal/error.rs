@@ -23,14 +23,37 @@ pub enum Error {
     NoneOpen,
     /// Every session that is open is somebody else's.
     #[error(
-        "no terminal session was opened from here; open one with `open_terminal`, or give the `session_id` of another"
+        "no terminal session is open that was opened from here and is no other run's; open one with `open_terminal`, or name one with `session_id`"
     )]
     NoneOwn,
+    /// The run had one of its own.
+    #[error(
+        "no terminal session is open: the run's own, `{id}`, was closed, and it goes on in no other by itself; open one with `open_terminal`, or name one with `session_id`"
+    )]
+    OwnClosed {
+        /// The one it had.
+        id: String,
+    },
+    /// The run has none that it could close without naming it.
+    #[error(
+        "no terminal session is open that the run has opened or was given; name the one to close with `session_id`"
+    )]
+    NoneToClose,
     /// The program does not exist.
     #[error("no program `{program}` was found; give a name on the search path or a path")]
     NoProgram {
         /// As it was asked for.
         program: String,
+    },
+    /// The program exists; what was asked for has arguments as well.
+    #[error(
+        "no program `{program}` was found: `shell` is a program alone; to give `{name}` arguments, open a shell and start it there with `send_input`, or name a script that does"
+    )]
+    Arguments {
+        /// As it was asked for.
+        program: String,
+        /// The program.
+        name: String,
     },
     /// The program cannot be executed.
     #[error("`{program}` cannot be executed: {reason}")]

@@ -50,7 +50,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use environment::{Snapshot, Variable};
 pub use error::{CallError, Error};
 pub use options::{Options, Policy, Size};
+pub(crate) use private::owner_of;
 pub use program::Shell;
+pub(crate) use registry::Unnamed;
 pub use registry::{Place, Terminals};
 
 /// A panic elsewhere does not make the data unusable: it is replaced piece by piece.

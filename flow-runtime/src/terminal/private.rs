@@ -1,13 +1,14 @@
 //! Directories of sessions' own, and what dead processes have left of them.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::process::{Pid, test_kill_process};
 
 /// What the names of the directories begin with.
 const PREFIX: &str = "flow-terminal-";
@@ -23,11 +24,11 @@ pub(super) struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    pub(super) fn create(name: &str) -> io::Result<PrivateDirectory> {
-        PrivateDirectory::create_in(&std::env::temp_dir(), name)
+    pub(super) fn create(name: &str, session: &str) -> io::Result<PrivateDirectory> {
+        PrivateDirectory::create_in(&std::env::temp_dir(), name, session)
     }
 
-    fn create_in(parent: &Path, name: &str) -> io::Result<PrivateDirectory> {
+    fn create_in(parent: &Path, name: &str, session: &str) -> io::Result<PrivateDirectory> {
         let path = parent.join(format!("{PREFIX}{name}"));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let owner = File::options()
@@ -35,8 +36,9 @@ impl PrivateDirectory {
             .create_new(true)
             .mode(0o600)
             .open(path.join(".owner"))
-            .and_then(|owner| {
+            .and_then(|mut owner| {
                 owner.lock()?;
+                writeln!(owner, "{} {session}", std::process::id())?;
                 // It has its name from the moment it is locked, so that it is never found unlocked
                 // while this process lives.
                 fs::rename(path.join(".owner"), path.join(OWNER))?;
@@ -56,6 +58,48 @@ impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// The process that has a session, as long as it lives: this one, or another of the same user with
+/// the same temporary directory.
+pub(crate) fn owner_of(session: &str) -> Option<u32> {
+    owner_in(&std::env::temp_dir(), session)
+}
+
+fn owner_in(parent: &Path, session: &str) -> Option<u32> {
+    let entries = fs::read_dir(parent).ok()?;
+    entries.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        name.to_str().filter(|name| name.starts_with(PREFIX))?;
+        let mut owner = owner_file(&entry.path()).ok()??;
+        let mut written = String::new();
+        owner.read_to_string(&mut written).ok()?;
+        let (process, owned) = written.trim_end().split_once(' ')?;
+        if owned != session {
+            return None;
+        }
+        // One that can be locked is nobody's any more; whoever tidies up locks it as well.
+        let process: i32 = process.parse().ok()?;
+        let lives = test_kill_process(Pid::from_raw(process)?).is_ok();
+        let is_held = lives && owner.try_lock().is_err();
+        u32::try_from(process).ok().filter(|_| is_held)
+    })
+}
+
+/// The file that the owner of a directory keeps locked; nothing where another user made it.
+fn owner_file(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let directory = openat(
+        CWD,
+        path,
+        flags | OFlags::DIRECTORY | OFlags::RDONLY,
+        Mode::empty(),
+    )?;
+    let owner = openat(&directory, OWNER, flags | OFlags::RDWR, Mode::empty())?;
+    if !is_own(&directory, FileType::Directory)? || !is_own(&owner, FileType::RegularFile)? {
+        return Ok(None);
+    }
+    Ok(Some(File::from(owner)))
 }
 
 /// Removes what processes have left that were killed, once in the life of this one and beside
@@ -84,18 +128,9 @@ fn sweep(parent: &Path) {
 
 /// Removes a directory whose owner is certainly gone. Whatever else bears such a name stays.
 fn remove_left(path: &Path) -> io::Result<()> {
-    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let directory = openat(
-        CWD,
-        path,
-        flags | OFlags::DIRECTORY | OFlags::RDONLY,
-        Mode::empty(),
-    )?;
-    let owner = openat(&directory, OWNER, flags | OFlags::RDWR, Mode::empty())?;
-    if !is_own(&directory, FileType::Directory)? || !is_own(&owner, FileType::RegularFile)? {
+    let Some(owner) = owner_file(path)? else {
         return Ok(());
-    }
-    let owner = File::from(owner);
+    };
     if owner.try_lock().is_err() {
         return Ok(());
     }
@@ -129,7 +164,7 @@ mod tests {
 
     /// A directory as a killed process leaves it.
     fn left(parent: &Path, name: &str) -> PathBuf {
-        let made = PrivateDirectory::create_in(parent, name).unwrap();
+        let made = PrivateDirectory::create_in(parent, name, "t-left").unwrap();
         fs::write(made.path.join("bashrc"), "").unwrap();
         let kept = parent.join("kept");
         fs::rename(&made.path, &kept).unwrap();
@@ -137,6 +172,19 @@ mod tests {
         drop(made);
         fs::rename(&kept, &path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_session_is_its_owners_as_long_as_that_lives() {
+        let parent = tempfile::tempdir().unwrap();
+        left(parent.path(), "left");
+        let live = PrivateDirectory::create_in(parent.path(), "live", "t-live").unwrap();
+        let own = Some(std::process::id());
+        assert_eq!(owner_in(parent.path(), "t-live"), own);
+        assert_eq!(owner_in(parent.path(), "t-left"), None);
+        assert_eq!(owner_in(parent.path(), "t-liv"), None);
+        drop(live);
+        assert_eq!(owner_in(parent.path(), "t-live"), None);
     }
 
     #[test]
@@ -152,7 +200,7 @@ mod tests {
     #[test]
     fn what_somebody_has_and_what_is_not_known_to_be_left_stays() {
         let parent = tempfile::tempdir().unwrap();
-        let live = PrivateDirectory::create_in(parent.path(), "live").unwrap();
+        let live = PrivateDirectory::create_in(parent.path(), "live", "t-live").unwrap();
         let unknown = parent.path().join(format!("{PREFIX}unknown"));
         fs::create_dir(&unknown).unwrap();
         let elsewhere = tempfile::tempdir().unwrap();

@@ -110,10 +110,32 @@ pub(super) fn waits(pid: i32) -> Option<bool> {
 pub(super) fn reads_terminal(group: i32) -> bool {
     let members =
         all().filter(|pid| Stat::of(*pid).is_some_and(|it| it.group == group && it.waits));
+    members.map(awaits).any(|what| what == Awaits::Terminal)
+}
+
+/// What a process sleeps over, as far as the system tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaits {
+    /// Input from a terminal, and nothing else.
+    Terminal,
+    /// Another file: what a command of its own writes.
+    File,
+    /// Something else: a process, a moment, several files.
+    Other,
+    Unknown,
+}
+
+pub(super) fn awaits(pid: i32) -> Awaits {
     // A process with several threads may have others at work.
-    members
-        .filter(|pid| Stat::threads(*pid).count() == 1)
-        .any(|pid| awaited_file(pid).is_some_and(|file| is_terminal(pid, file)))
+    if Stat::threads(pid).count() != 1 {
+        return Awaits::Unknown;
+    }
+    match awaited_file(pid) {
+        None => Awaits::Unknown,
+        Some(None) => Awaits::Other,
+        Some(Some(file)) if is_terminal(pid, file) => Awaits::Terminal,
+        Some(Some(_)) => Awaits::File,
+    }
 }
 
 /// The numbers of the system calls by which a program waits for one file: `read` and `pselect6`.
@@ -172,20 +194,21 @@ const CALLS: Option<(u64, u64)> = {
     }
 };
 
-/// The only file that a process waits for, for as long as it takes.
-fn awaited_file(pid: i32) -> Option<u64> {
+/// The only file that a process waits for, for as long as it takes, if it is that what it waits
+/// for; `None` where the system does not tell.
+fn awaited_file(pid: i32) -> Option<Option<u64>> {
     let (read, pselect) = CALLS?;
     let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut fields = call.split_ascii_whitespace();
     let number: u64 = fields.next()?.parse().ok()?;
     let hexadecimal = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
     let arguments: Vec<u64> = fields.filter_map(hexadecimal).collect();
-    match *arguments.as_slice() {
+    Some(match *arguments.as_slice() {
         [file, ..] if number == read => Some(file),
         // Files below 1, and no time limit: as line editors wait.
         [1, _, _, _, 0, ..] if number == pselect => Some(0),
         _ => None,
-    }
+    })
 }
 
 fn is_terminal(pid: i32, file: u64) -> bool {

@@ -34,8 +34,16 @@ pub(super) struct Program {
 impl Program {
     /// Finds a program by name or path; a relative path starts from `directory`.
     pub(super) fn find(asked: &str, directory: &Path) -> Result<Program, Error> {
-        let missing = || Error::NoProgram {
-            program: asked.to_owned(),
+        let missing = || {
+            let program = asked.to_owned();
+            let first = asked.split_whitespace().next().filter(|it| *it != asked);
+            match first.filter(|it| Program::find(it, directory).is_ok()) {
+                Some(name) => Error::Arguments {
+                    program,
+                    name: name.to_owned(),
+                },
+                None => Error::NoProgram { program },
+            }
         };
         if asked.is_empty() || asked.contains('\0') {
             return Err(missing());
@@ -155,6 +163,11 @@ mod tests {
         let message = refused("a", b"#!/bin/sh\n", 0o644);
         assert!(message.contains("not executable"), "{message}");
         assert!(Program::find("no-such-program-at-all", Path::new("/")).is_err());
+        let arguments = Program::find("sh -l", Path::new("/")).unwrap_err();
+        let arguments = arguments.to_string();
+        assert!(arguments.contains("to give `sh` arguments"), "{arguments}");
+        let unknown = Program::find("no-such-program -l", Path::new("/")).unwrap_err();
+        assert!(matches!(unknown, Error::NoProgram { .. }), "{unknown}");
         assert!(Program::find("/", Path::new("/")).is_err());
         assert!(Program::find("", Path::new("/")).is_err());
     }

@@ -17,6 +17,7 @@ use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use super::error::Error;
 use super::lock;
 use super::options::Size;
+use crate::secret;
 
 /// Input that waits for a program to read it.
 const MAX_WAITING: usize = 4 << 20;
@@ -80,6 +81,9 @@ impl Pty {
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
         command.cwd(directory);
+        for name in secret::withheld() {
+            command.env_remove(name);
+        }
         for (name, value) in environment {
             command.env(name, value);
         }

@@ -23,6 +23,20 @@ pub struct Terminals {
     inner: Arc<Inner>,
     /// Whose sessions are meant where none is named; everybody's when `None`.
     circle: Option<Arc<str>>,
+    unnamed: Arc<Unnamed>,
+    /// Until when a command is interrupted that whoever ran it no longer waits for.
+    pub(super) interrupts_until: Option<u64>,
+}
+
+/// What is meant where no session is named.
+#[derive(Debug)]
+pub(crate) enum Unnamed {
+    /// The one opened last, apart from those that are others'.
+    Latest { except: Vec<String> },
+    /// One that whoever asks had, and that was closed.
+    Closed(String),
+    /// None: what is closed must be one's own.
+    NoneToClose,
 }
 
 struct Inner {
@@ -64,6 +78,8 @@ impl Terminals {
         Ok(Terminals {
             inner: Arc::new(inner),
             circle: None,
+            unnamed: Arc::new(Unnamed::Latest { except: Vec::new() }),
+            interrupts_until: None,
         })
     }
 
@@ -74,6 +90,24 @@ impl Terminals {
         Terminals {
             inner: Arc::clone(&self.inner),
             circle: Some(Arc::from(circle)),
+            unnamed: Arc::clone(&self.unnamed),
+            interrupts_until: self.interrupts_until,
+        }
+    }
+
+    /// The same registry for somebody who means this by naming no session.
+    pub(crate) fn meaning(self, unnamed: Unnamed) -> Terminals {
+        let unnamed = Arc::new(unnamed);
+        Terminals { unnamed, ..self }
+    }
+
+    /// The same registry for somebody who may give up what it does: a command that is dropped while
+    /// it runs is interrupted, until its time is over (milliseconds since 1970). After that it goes
+    /// on, as after any time-out.
+    pub(crate) fn interrupting(self, until: Option<u64>) -> Terminals {
+        Terminals {
+            interrupts_until: Some(until.unwrap_or(u64::MAX)),
+            ..self
         }
     }
 
@@ -178,8 +212,16 @@ impl Terminals {
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let sessions = lock(&self.inner.sessions);
         let Some(id) = id else {
+            let except = match &*self.unnamed {
+                Unnamed::Latest { except } => except,
+                Unnamed::Closed(id) => return Err(Error::OwnClosed { id: id.clone() }),
+                Unnamed::NoneToClose => return Err(Error::NoneToClose),
+            };
             let mut own = sessions.iter().rev();
-            let own = own.find(|session| self.circle.is_none() || session.circle == self.circle);
+            let own = own.find(|session| {
+                let is_near = self.circle.is_none() || session.circle == self.circle;
+                is_near && !except.contains(&session.id)
+            });
             return own.cloned().ok_or(match sessions.is_empty() {
                 true => Error::NoneOpen,
                 false => Error::NoneOwn,
@@ -226,8 +268,12 @@ impl Terminals {
                 name: name.clone(),
                 reason,
             };
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(bad("a name is not empty and has no `=`"));
+            let unfit =
+                |character: char| matches!(character, '=' | '\0') || character.is_whitespace();
+            if name.is_empty() || name.contains(unfit) {
+                return Err(bad(
+                    "a name is not empty and has no blank, no `=` and no zero byte",
+                ));
             }
             if value.contains('\0') {
                 return Err(bad("its value contains a zero byte"));

@@ -59,10 +59,14 @@ pub(super) enum Mark {
     Input,
     /// The shell wants more of the command.
     Continuation,
+    /// The shell cannot read the command and has taken it away.
+    Erroneous,
     /// The command begins.
     Started,
     /// The command has ended with this exit code, and the environment is written down.
     Ended(i32),
+    /// What follows begins a line: a shell that would show a sign for an unfinished one says so.
+    LineStart,
 }
 
 /// Parameters kept of a sequence.
@@ -386,7 +390,9 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"P", None) => Some(Mark::PromptStart),
         (b"B", None) => Some(Mark::Input),
         (b"K", None) => Some(Mark::Continuation),
+        (b"E", None) => Some(Mark::Erroneous),
         (b"C", None) => Some(Mark::Started),
+        (b"L", None) => Some(Mark::LineStart),
         (b"D", Some(code)) => {
             let code = std::str::from_utf8(code).ok()?.parse().ok()?;
             Some(Mark::Ended(code))

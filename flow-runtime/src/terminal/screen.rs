@@ -139,6 +139,40 @@ impl Screen {
         }
     }
 
+    /// Ends the line that the cursor stands in, unless it stands at its start.
+    pub(super) fn begin_line(&mut self) {
+        if self.term.grid().cursor.point.column != Column(0) {
+            self.advance(b"\r\n");
+        }
+    }
+
+    /// A line begins where the cursor is, although the terminal has wrapped the one before it:
+    /// blanks were written until it did, after a sign that is not part of it either.
+    pub(super) fn part_line(&mut self, sign: char) {
+        let grid = self.term.grid_mut();
+        let above = Line(grid.cursor.point.line.0 - 1);
+        let kept = -i32::try_from(grid.history_size()).unwrap_or(0);
+        if grid.cursor.point.column != Column(0) || above < Line(kept) {
+            return;
+        }
+        let row = &mut grid[above];
+        let Some(last) = row.last_mut() else {
+            return;
+        };
+        if !last.flags.contains(Flags::WRAPLINE) {
+            return;
+        }
+        last.flags.remove(Flags::WRAPLINE);
+        let columns = row.len();
+        let mut cells = (0..columns).rev().map(Column);
+        if let Some(column) = cells.find(|column| row[*column].c != ' ')
+            && row[column].c == sign
+        {
+            row[column].c = ' ';
+        }
+        self.version += 1;
+    }
+
     /// When an update that a program wants to show as a whole is shown regardless.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.processor.sync_timeout().sync_timeout()
@@ -265,6 +299,23 @@ mod tests {
         screen.advance("abc漢字xyz\r\n\tt".as_bytes());
         assert_eq!(screen.visible(), "abc漢\n字xyz\n     t");
         assert_eq!(screen.unwrapped(), "abc漢字xyz\n     t");
+    }
+
+    #[test]
+    fn a_line_that_was_wrapped_for_a_prompt_is_not_joined_with_it() {
+        let mut screen = screen(10, 3);
+        screen.advance("two⏎         \r⏎ \r\x1b[2K".as_bytes());
+        screen.part_line('⏎');
+        screen.advance(b"> ");
+        assert_eq!(screen.history(), "two\n>");
+        // The sign where no line was unfinished is gone already.
+        screen.advance("\r\nthree\r\n⏎         \r⏎ \r\x1b[2K".as_bytes());
+        screen.part_line('⏎');
+        screen.begin_line();
+        screen.advance(b"> four");
+        screen.begin_line();
+        screen.advance(b"five");
+        assert_eq!(screen.history(), "two\n>\nthree\n> four\nfive");
     }
 
     #[test]

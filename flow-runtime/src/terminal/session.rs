@@ -53,7 +53,7 @@ pub(super) struct Session {
     pty: Pty,
     state: Mutex<State>,
     moments: watch::Sender<Moment>,
-    private: Option<PrivateDirectory>,
+    private: PrivateDirectory,
     /// The text that is being read in pages.
     book: Mutex<Book>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -127,6 +127,12 @@ struct State {
     addressee: Option<i32>,
     /// Text that may be what was typed ahead of the shell's prompt.
     doubt: String,
+    /// Text before the prompt of fish, while it may be its sign for an unfinished line.
+    before_prompt: Option<String>,
+    /// That sign, until the prompt begins.
+    sign: Option<char>,
+    /// A ctrl-c was typed that the shell may have got, and not the command that ran.
+    missed: bool,
     /// What comes is what was typed at the shell's prompt, until the command starts.
     typing: bool,
     screen: Screen,
@@ -210,7 +216,7 @@ impl Session {
             id: self.id.clone(),
             reason,
         };
-        let (Some(shell), Some(private)) = (self.program.shell, &self.private) else {
+        let Some(shell) = self.program.shell else {
             let reason = format!("`{}` is not a shell that tells it", self.program.asked);
             return Err(unknown(reason));
         };
@@ -224,7 +230,7 @@ impl Session {
         if phase == Phase::Starting {
             return Err(unknown("the shell has shown no prompt yet".to_owned()));
         }
-        let bytes = std::fs::read(private.environment())
+        let bytes = std::fs::read(self.private.environment())
             .map_err(|error| unknown(format!("it cannot be read: {error}")))?;
         Snapshot::read(shell, &self.nonce, &String::from_utf8_lossy(&bytes))
             .ok_or_else(|| unknown("the shell is just writing it; ask again".to_owned()))

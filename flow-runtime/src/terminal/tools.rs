@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use flow_model::tools::{
     self, AwaitOutputRequest, AwaitOutputResponse, CommandStatus, ContentMode, ExitTerminalRequest,
-    ExitTerminalResponse, GetScreenContentRequest, GetScreenContentResponse,
+    ExitTerminalResponse, GetScreenContentRequest, GetScreenContentResponse, Key, KeyCode,
     ListTerminalSessionsRequest, ListTerminalSessionsResponse, OpenTerminalRequest,
     OpenTerminalResponse, Request, RunCommandRequest, RunCommandResponse, SendInputRequest,
     SendInputResponse, TerminalSession,
@@ -109,6 +109,10 @@ impl Terminals {
         let session = self.session(request.session_id.as_deref());
         if let Ok(session) = &session {
             session.interrupted().await;
+            // Several lines are pasted where the program takes that.
+            if request.input_text.trim_end_matches('\n').contains('\n') {
+                session.pasteable(Duration::MAX).await;
+            }
         }
         let sent = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
@@ -126,9 +130,13 @@ impl Terminals {
             Ok(waiting) => {
                 response.success = true;
                 response.message = match (request.input_text.len(), request.keys.len()) {
-                    (bytes, 0) => format!("typed {bytes} bytes"),
-                    (0, keys) => format!("pressed {keys} keys"),
-                    (bytes, keys) => format!("typed {bytes} bytes and pressed {keys} keys"),
+                    (bytes, 0) => format!("typed {}", counted(bytes, "byte")),
+                    (0, keys) => format!("pressed {}", counted(keys, "key")),
+                    (bytes, keys) => format!(
+                        "typed {} and pressed {}",
+                        counted(bytes, "byte"),
+                        counted(keys, "key")
+                    ),
                 };
                 if waiting > 0 {
                     response.message.push_str(&format!(
@@ -289,6 +297,25 @@ impl Terminals {
         }
     }
 
+    /// Interrupts the command that a run has typed and no longer waits for.
+    fn give_up(&self, session: &Session) {
+        if self.interrupts_until.is_some_and(|it| super::now() < it) {
+            let key = Key {
+                ctrl: true,
+                alt: false,
+                shift: false,
+                code: KeyCode::Char('c'),
+            };
+            // What cannot be recorded is not typed; one that has ended needs nothing.
+            if self
+                .record(session, "run_command", &format!("<{key}>"))
+                .is_ok()
+            {
+                let _ = session.send("", &[key]);
+            }
+        }
+    }
+
     /// Runs a command at a shell's prompt and waits for its end.
     pub async fn run_command(&self, request: RunCommandRequest) -> RunCommandResponse {
         let mut response = RunCommandResponse {
@@ -318,7 +345,12 @@ impl Terminals {
                 // A character has at most four bytes.
                 let keep = most.saturating_mul(4);
                 let ran = session
-                    .run(&request.command, seconds(request.timeout), keep)
+                    .run(
+                        &request.command,
+                        seconds(request.timeout),
+                        keep,
+                        |session| self.give_up(session),
+                    )
                     .await;
                 let seen = session.seen();
                 let mut kept = &*ran.output;
@@ -356,6 +388,14 @@ impl Terminals {
         }
         response.timestamp = stamp();
         response
+    }
+}
+
+/// How many there are of something.
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
     }
 }
 

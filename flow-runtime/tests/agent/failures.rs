@@ -3,7 +3,7 @@
 use flow_runtime::host::agent::{AgentStepType, TurnStatus};
 use serde_json::json;
 
-use super::support::{Server, definition, kind, step_id};
+use super::support::{Server, definition, kind, output, step_id};
 
 const TOLD: &str = "
 tools: {x: {}, notify: {}}
@@ -200,7 +200,12 @@ async fn every_step_that_is_handed_out_is_taken_under_its_name() {
                     server.restart();
                 }
                 turn = server.fail(run, &step.id, "no").await;
-                assert_eq!(turn.note, None);
+                // A task that is tried again may have to wait; every result is used.
+                let mut notes = turn.note.iter();
+                assert!(
+                    notes.all(|it| it.contains("waits for its turn")),
+                    "{turn:?}"
+                );
                 seen.push(step.id);
             }
         }
@@ -226,4 +231,59 @@ async fn a_failure_that_is_said_to_be_final_is_not_repeated() {
         let turn = server.fail(run, "go", "no luck").await;
         assert_eq!(turn.status, status, "{on_error}");
     }
+}
+
+#[tokio::test]
+async fn a_result_within_a_task_that_is_tried_again_because_of_it_is_answered() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: work, type: mcp_call, tool: t, output_to: got}
+      - {id: give, type: return, value: '{{ state.got }}'}
+  group:
+    inputs: {m: {type: integer, required: true}}
+    steps:
+      - {id: inner, type: foreach, items: '{{ [1, 2] }}', task: one, agent: '@task', output_to: all}
+      - {id: give, type: return, value: '{{ state.all }}'}
+steps:
+  - {id: outer, type: foreach, items: '{{ [1] }}', task: group, agent: '@task', on_child_error: retry_failed, output_to: all}
+outputs: {all: '{{ state.all }}'}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, Some("outer.0")).await;
+    server.next(run, Some("outer.0/inner.0")).await;
+    server.next(run, Some("outer.0/inner.1")).await;
+    let turn = server.fail(run, "outer.0/inner.0/work", "no luck").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    // The last one to end fails the task around both, which begins once more.
+    let turn = server.submit(run, "outer.0/inner.1/work", json!(2)).await;
+    assert_eq!(output(&turn), json!(2));
+    let told = async |when: &str| {
+        let turn = server.submit(run, "outer.0/inner.1/work", json!(3)).await;
+        assert_eq!(output(&turn), json!(2), "{when}");
+        let turn = server.next(run, Some("outer.0/inner.0")).await;
+        assert_eq!(turn.status, TurnStatus::Failed, "{when}");
+        let nobody = server.try_next(run, Some("outer.0/inner.7")).await;
+        assert!(nobody.is_err(), "{when}");
+    };
+    told("before the next try").await;
+    let turn = server.next(run, Some("outer.0")).await;
+    let again = step_id(&turn);
+    assert!(again.starts_with("outer.0/inner~"), "{again}");
+    told("during the next try").await;
+    for item in 0..2 {
+        let task = format!("{again}.{item}");
+        let turn = server.next(run, Some(&task)).await;
+        let turn = server.submit(run, &step_id(&turn), json!(item + 4)).await;
+        assert_eq!(output(&turn), json!(item + 4));
+    }
+    told("after the next try").await;
+    assert_eq!(
+        output(&server.next(run, None).await),
+        json!({"all": [[4, 5]]})
+    );
 }

@@ -6,13 +6,14 @@ use flow_model::graph::Operation;
 use flow_runtime::host::agent::{
     AgentError, AgentStepType, Conclusion, Patience, TaskPage, Turn, TurnStatus,
 };
-use flow_runtime::journal::{Listing, RunId, Status};
+use flow_runtime::host::{ReportStatus, StartOptions};
+use flow_runtime::journal::{Listing, RunId, RunLock, Status};
 use flow_runtime::run::Update;
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
 
 use super::steps::{EVERY_KIND, LOOP};
-use super::support::{PATIENT, Server, definition, kind, output, step_id};
+use super::support::{PATIENT, Server, definition, graph, kind, output, step_id};
 
 const ROUNDS: &str = "
 inputs: {count: integer}
@@ -422,4 +423,159 @@ async fn the_log_is_the_same_in_pages_of_any_size_and_while_the_run_goes_on() {
     );
     let page = host.execution_log(run, all.entries.len() + 5, 2).unwrap();
     assert_eq!((page.entries.len(), page.next), (0, None));
+}
+
+#[tokio::test]
+async fn what_a_container_had_no_more_time_for_is_not_handed_out_by_whoever_comes_later() {
+    let mut server = Server::new();
+    let definition = "
+tools: {t: {}}
+steps:
+  - id: hurry
+    type: condition
+    if: '{{ true }}'
+    timeout: 1
+    on_error: continue
+    then:
+      - {id: inside, type: mcp_call, tool: t}
+  - {id: after, type: mcp_call, tool: t}
+";
+    // No time at all, so that it has passed whenever somebody comes.
+    let mut graph = graph(definition);
+    graph.body.nodes.to_mut()[0].timeout = Some(0.0);
+    let (inputs, options) = (Value::map::<&str>([]), StartOptions::default());
+    let run = server.agents.start(&graph, &inputs, options).await.unwrap();
+    server.restart();
+    assert_eq!(step_id(&server.next(run, None).await), "after");
+    let late = server.try_submit(run, Some("inside"), json!(1)).await;
+    assert_eq!(step_id(&late.unwrap()), "after");
+}
+
+#[tokio::test]
+async fn what_a_container_had_no_more_time_for_is_not_begun_again_by_another_host() {
+    let mut server = Server::new();
+    let definition = "
+steps:
+  - id: hurry
+    type: condition
+    if: '{{ true }}'
+    timeout: 1
+    on_error: continue
+    then:
+      - {id: inside, type: shell, command: touch inside}
+  - {id: after, type: shell, command: touch after}
+";
+    let mut graph = graph(definition);
+    graph.body.nodes.to_mut()[0].timeout = Some(0.0);
+    let (inputs, options) = (Value::map::<&str>([]), StartOptions::default());
+    let host = server.agents.host();
+    let run = host.start(&graph, &inputs, options).await.unwrap();
+    server.restart();
+    let report = server.agents.host().drive(run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed);
+    let is_there = |name: &str| server.directory().join(name).exists();
+    assert!(is_there("after") && !is_there("inside"));
+}
+
+#[tokio::test]
+async fn an_empty_name_is_said_to_be_one() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+steps: [{id: go, type: mcp_call, tool: t}]
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, None).await;
+    let said = |refused: AgentError| refused.to_string();
+    let refused = server
+        .try_submit(run, Some(""), json!(1))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        said(refused),
+        "a step without a name does not wait for a result; `go` does"
+    );
+    let refused = server.try_next(run, Some(" ")).await.unwrap_err();
+    assert_eq!(
+        said(refused),
+        "the name of the task is empty: there is none, and no task is open in this run"
+    );
+    let at = Some(String::new());
+    let refused = server.agents.checkpoint(run, at, "why".to_owned()).await;
+    assert_eq!(
+        said(refused.unwrap_err()),
+        "the name of the step is empty: there is none in this run; `go` waits for a result"
+    );
+}
+
+/// Another host that has a run, of another process.
+fn held_elsewhere(server: &Server, run: RunId) -> RunLock {
+    let lock = server.agents.host().journal().lock(run).unwrap();
+    let file = server.directory().join("locks").join(run.to_string());
+    std::fs::write(file, "1\n").unwrap();
+    lock
+}
+
+#[tokio::test]
+async fn a_call_that_was_answered_takes_no_run_over_from_a_host_that_dies_later() {
+    let mut server = Server::new();
+    let definition = "steps: [{id: say, type: shell_command, command: echo a >> log}]";
+    let run = server.start(definition, json!({})).await;
+    server.restart();
+    let is_held = || server.agents.host().journal().is_held(run);
+    let lock = held_elsewhere(&server, run);
+    let page = TaskPage::default();
+    let at_once = Patience::of(Duration::ZERO);
+    let turn = server.agents.next(run, None, page, at_once).await.unwrap();
+    assert_eq!(turn.status, TurnStatus::Running);
+    // Nobody waits for this one any more either.
+    let given_up = server.next(run, None);
+    assert!(
+        tokio::time::timeout(Duration::ZERO, given_up)
+            .await
+            .is_err()
+    );
+    server.agents.report(run).await.unwrap();
+    drop(lock);
+
+    server.agents.report(run).await.unwrap();
+    assert!(!is_held());
+    let looked = server.agents.next(run, None, page, Patience::NONE);
+    assert_eq!(looked.await.unwrap().status, TurnStatus::Running);
+    assert!(!is_held());
+
+    // Whoever waits takes it over.
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Completed, "{turn:?}");
+    let log = std::fs::read_to_string(server.directory().join("log"));
+    assert_eq!(log.unwrap(), "a\n");
+}
+
+#[tokio::test]
+async fn a_run_that_another_process_has_is_left_to_it_when_one_that_it_called_is_over() {
+    let child = "{name: child, tools: {t: {}}, steps: [{id: go, type: mcp_call, tool: t}]}";
+    let parent = "
+steps:
+  - {id: asks, type: call, workflow: child}
+  - {id: say, type: shell_command, command: echo a >> log}
+";
+    let server = Server::calling(vec![("child", child)]);
+    let run = server.start(parent, json!({})).await;
+    assert_eq!(step_id(&server.next(run, None).await), "asks/go");
+    let journal = server.agents.host().journal();
+    let all = journal.list(&Listing::new(), 10).unwrap().runs;
+    let called = all.iter().find(|it| it.parent == Some(run)).unwrap().id;
+    server.agents.report(run).await.unwrap();
+    let lock = held_elsewhere(&server, run);
+    let turn = server.submit(called, "go", json!(1)).await;
+    assert_eq!(turn.status, TurnStatus::Completed);
+    for _ in 0..10 {
+        server.agents.report(run).await.unwrap();
+    }
+    drop(lock);
+    server.agents.report(run).await.unwrap();
+    assert!(!journal.is_held(run));
+    assert!(!server.directory().join("log").exists());
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Completed, "{turn:?}");
 }

@@ -1,6 +1,7 @@
 //! State that is changed from outside.
 
 use flow_model::graph::Operation;
+use flow_runtime::host::agent::TurnStatus;
 use flow_runtime::run::Update;
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -93,6 +94,9 @@ steps: [{id: go, type: mcp_call, tool: t}]
     let failed: Vec<&String> = said.failed.keys().collect();
     assert_eq!(failed, ["first", "parsed"]);
     assert!(said.failed["parsed"].starts_with("computing `parsed` failed: "));
+    // Whoever reads the state is told as well.
+    let told = server.agents.computed_errors(run).await.unwrap();
+    assert_eq!(told, said.failed);
     let said = server.agents.update(run, change("[2]")).await.unwrap();
     assert_eq!(said.failed.len(), 0);
     assert_eq!(
@@ -224,4 +228,171 @@ steps: [{id: go, type: set_state, updates: {seen: '{{ file }}'}}]
     assert_eq!(output(&turn), json!({"all": ["new", "old", "new"]}));
     let state = server.agents.state(run).await.unwrap();
     assert_eq!(state.to_json()["seen"], "new");
+}
+
+#[tokio::test]
+async fn a_computed_field_that_has_no_value_here_is_that_of_the_included_workflow() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    // As where the file is imported too: its rules are here, and what they are made from is not.
+    let definition = "
+computed:
+  score: {from: points, transform: 'input.length * 10'}
+  twice: {from: score, transform: input * 2}
+outputs: {all: {type: array, value: '{{ [state.score, computed.score, state.twice] }}'}}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(output(&turn), json!({"all": [20, 20, 40]}));
+    let host = server.agents.host();
+    let included = host.included(run).unwrap();
+    let fields: Vec<&str> = included.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(fields, ["best", "score"]);
+    let maker = host.maker(run, "score").unwrap();
+    assert_eq!(maker, included[1].1);
+    let traces = host.traces(maker, Some("score")).unwrap().traces;
+    assert_eq!(traces[0].output.as_ref().unwrap().to_json(), 20);
+    assert_eq!(host.maker(run, "twice").unwrap(), run);
+}
+
+#[tokio::test]
+async fn computed_fields_of_an_included_workflow_are_read_only() {
+    let server = Server::calling(vec![("scores", CHILD)]);
+    let definition = "
+tools: {t: {}}
+state: {best: mine}
+steps:
+  - {id: go, type: call, workflow: scores, shares_computed: true}
+  - {id: own, type: set_state, updates: {best: still mine}}
+  - {id: ask, type: mcp_call, tool: t}
+  - {id: write, type: set_state, updates: {score: 1}}
+";
+    let run = server.start(definition, json!({})).await;
+    assert_eq!(step_id(&server.next(run, None).await), "ask");
+    for path in ["score", "raw.score", "computed.score", "this.score"] {
+        let change = vec![update(path, Operation::Set, &json!(1))];
+        let refused = server.agents.update(run, change).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.starts_with("`score` is computed"), "{refused}");
+    }
+    let change = vec![update("best", Operation::Set, &json!("ours"))];
+    server.agents.update(run, change).await.unwrap();
+    let turn = server.submit(run, "ask", json!(null)).await;
+    let failed = turn.error.unwrap().message;
+    assert!(
+        failed.contains("`score` is computed by a workflow that is included"),
+        "{failed}"
+    );
+    let state = server.agents.state(run).await.unwrap();
+    assert_eq!(state.to_json(), json!({"score": 20, "best": "ours"}));
+}
+
+#[tokio::test]
+async fn paths_from_outside_mean_what_they_say_or_are_refused() {
+    let server = Server::new();
+    let definition = "
+tools: {t: {}}
+inputs: {n: integer}
+state: {l: [1, {a: 2}], m: {}}
+computed: {size: {from: l, transform: input.length}}
+steps: [{id: go, type: mcp_call, tool: t}]
+";
+    let run = server.start(definition, json!({"n": 5})).await;
+    let set = |path: &str| vec![update(path, Operation::Set, &json!(7))];
+    for path in ["l[0]", "this.m.x", "raw.l[1].a", "m[\"a.b\"]", "state.l.2"] {
+        server.agents.update(run, set(path)).await.unwrap();
+    }
+    for (path, reason) in [
+        (
+            "raw",
+            "all of the state, not a field of it: write a field, such as `raw.count`",
+        ),
+        ("state", "all of the state"),
+        ("this", "all of the state"),
+        ("inputs", "inputs are read-only"),
+        (
+            "inputs.n",
+            "inputs are read-only; a field of the state that has this name is `raw.inputs.n`",
+        ),
+        ("m[0]", "an item of `m`, which is an object"),
+        (
+            "new[0]",
+            "an item of `new`, which is not set: set `new` to a list first",
+        ),
+        ("l[9]", "`l` is an array of 3 and has no `9`"),
+        ("l[x]", "is not a state path"),
+    ] {
+        let refused = server.agents.update(run, set(path)).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains(reason), "{path}: {refused}");
+    }
+    // What one change of a batch makes the next can go on with.
+    let both = vec![
+        update("new", Operation::Set, &json!([1])),
+        update("new[1]", Operation::Set, &json!(2)),
+    ];
+    server.agents.update(run, both).await.unwrap();
+    let paths = [
+        "l[1].a",
+        "raw.l[0]",
+        "computed.size",
+        "inputs.n",
+        "state.new",
+        "this.m.x",
+        "raw.size",
+        "computed.l",
+        "raw.m",
+        "computed",
+        "nothing",
+    ];
+    let paths = paths.map(str::to_owned).to_vec();
+    let values = server.agents.values(run, paths).await.unwrap();
+    let values: Vec<Json> = values
+        .into_iter()
+        .map(|value| value.map_or(Json::Null, |value| value.to_json()))
+        .collect();
+    assert_eq!(
+        values,
+        [
+            json!(7),
+            json!(7),
+            json!(3),
+            json!(5),
+            json!([1, 2]),
+            json!(7),
+            Json::Null,
+            Json::Null,
+            json!({"x": 7, "a.b": 7}),
+            json!({"size": 3}),
+            Json::Null,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_state_of_a_failed_run_can_be_mended_before_it_is_resumed() {
+    let mut server = Server::new();
+    let definition = "
+tools: {t: {}}
+state: {by: 0}
+computed: {next: {from: by, transform: input + 1}}
+outputs: {left: '{{ state.left }}'}
+steps:
+  - {id: go, type: mcp_call, tool: t}
+  - {id: divide, type: set_state, updates: {left: '{{ 12 // state.by }}'}}
+";
+    let run = server.start(definition, json!({})).await;
+    server.next(run, None).await;
+    let turn = server.submit(run, "go", json!(null)).await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    server.restart();
+    let mend = vec![update("by", Operation::Set, &json!(4))];
+    let said = server.agents.update(run, mend.clone()).await.unwrap();
+    assert_eq!(said.changed.to_json(), json!({"next": 5}));
+    assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
+    server.agents.resume(run).await.unwrap();
+    assert_eq!(output(&server.next(run, None).await), json!({"left": 3}));
+    let refused = server.agents.update(run, mend).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the run is over: it completed");
 }

@@ -1,6 +1,6 @@
 //! Steps as an agent gets them, and what it submits.
 
-use flow_runtime::host::agent::{AgentStepType, Submission, TaskPage, TurnStatus};
+use flow_runtime::host::agent::{AgentStepType, Submission, TaskPage, Turn, TurnStatus};
 use serde_json::{Value as Json, json};
 
 use super::support::{PATIENT, Server, definition, kind, output, step_id};
@@ -60,8 +60,10 @@ async fn the_agent_gets_what_is_its_own_evaluated_and_the_server_does_the_rest()
         definition(&turn, "parameters"),
         &json!({"query": "in ma in", "n": 1})
     );
-    // The same step twice is answered as the first time, whatever it says.
-    let again = server.submit(run, "look", json!({"stdout": "other"})).await;
+    // The same step twice is answered as the first time; that another result is not used is said.
+    let mut again = server.submit(run, "look", json!({"stdout": "other"})).await;
+    let note = again.note.take().unwrap_or_default();
+    assert!(note.contains("this one was not used"), "{note}");
     assert_eq!(again, turn);
 
     let turn = server.submit(run, "find", json!({"hits": 7})).await;
@@ -249,7 +251,7 @@ async fn a_step_in_a_loop_is_another_step_each_time_round() {
             let mut again = server.submit(run, old, json!("late")).await;
             let note = again.note.take();
             assert_eq!(again, turn);
-            assert_eq!(note.is_some(), turn.step.is_some(), "{note:?}");
+            assert!(note.is_some_and(|note| note.contains("was not used")));
         }
         seen.push(id);
     }
@@ -358,16 +360,52 @@ steps:
         .await;
     let turn = server.next(run, None).await;
     let first = step_id(&turn);
-    assert_eq!(first, "q~2");
-    for name in ["q~55", "q~1", "q~900", "nothing~2"] {
+    assert_eq!(first, "all.0/q");
+    for name in ["all.55/q", "all.70/q", "q~1", "q~900", "nothing~2"] {
         let refused = server.try_submit(run, Some(name), json!("x")).await;
         let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("`q~2`"), "{name}: {refused}");
+        assert!(refused.contains("`all.0/q`"), "{name}: {refused}");
     }
     // Results make room, and the ones that waited are heard then.
-    for number in 2..62 {
-        server.submit(run, &format!("q~{number}"), json!("x")).await;
+    for item in 0..60 {
+        server
+            .submit(run, &format!("all.{item}/q"), json!("x"))
+            .await;
     }
     let turn = server.next(run, None).await;
     assert_eq!(turn.status, TurnStatus::Completed);
+}
+
+#[tokio::test]
+async fn whoever_is_asked_again_is_told_what_was_taken_and_what_is_wanted() {
+    let server = Server::new();
+    let asks = "
+inputs: {who: string}
+state: {kind: novel}
+steps:
+  - id: name
+    type: delegate
+    instructions: 'Name a {{ state.kind }} for {{ inputs.who }}.'
+    returns: {type: object, required: [title]}
+    output_to: book
+";
+    let run = server.start(asks, json!({"who": "Ann"})).await;
+    let turn = server.next(run, None).await;
+    let made_from = json!({"{{ state.kind }}": "novel", "{{ inputs.who }}": "Ann"});
+    let replaced = |turn: &Turn| json!(turn.step.as_ref().unwrap().variable_replacements);
+    assert_eq!(replaced(&turn), made_from);
+    let again = server
+        .submit(run, &step_id(&turn), json!({"response": "x"}))
+        .await;
+    assert_eq!(
+        definition(&again, "complaint"),
+        r#""x" is not of type "object"; an object with "title" is wanted"#
+    );
+    let told = &again.step.as_ref().unwrap().instructions;
+    assert!(told.contains("`response`, that is taken"), "{told}");
+    assert_eq!(replaced(&again), made_from);
+    let done = server
+        .submit(run, &step_id(&again), json!({"title": "Emma"}))
+        .await;
+    assert_eq!(done.status, TurnStatus::Completed, "{done:?}");
 }

@@ -11,14 +11,14 @@ use flow_model::{compile, diagnostic};
 use flow_runtime::host::agent::{
     AgentError, AgentStepType, Agents, Outcome, Patience, Submission, TaskPage, Turn, TurnStatus,
 };
-use flow_runtime::host::{Host, HostOptions, StartOptions, Workflows};
+use flow_runtime::host::{Host, HostOptions, NoWorkflow, StartOptions, Workflows};
 use flow_runtime::journal::{Journal, RunId};
 use flow_runtime::run::Expressions;
 use flow_runtime::value::Value;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-fn graph(definition: &str) -> Graph {
+pub(crate) fn graph(definition: &str) -> Graph {
     let compiled = compile(Source::new("test.yaml", definition), &NoLoader);
     let findings: Vec<String> = compiled
         .findings
@@ -34,14 +34,15 @@ fn graph(definition: &str) -> Graph {
 struct Shelf(Vec<(&'static str, &'static str)>);
 
 impl Workflows for Shelf {
-    fn find(&self, name: &str) -> Result<Graph, String> {
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow> {
         let found = self.0.iter().find(|(known, _)| *known == name);
-        let (_, definition) = found.ok_or_else(|| format!("no workflow `{name}`"))?;
+        let (_, definition) =
+            found.ok_or_else(|| NoWorkflow::Unknown(format!("no workflow `{name}`")))?;
         Ok(graph(definition))
     }
 
-    fn compile(&self, _definition: &Value) -> Result<Graph, String> {
-        Err("not here".to_owned())
+    fn compile(&self, _definition: &Value) -> Result<Graph, NoWorkflow> {
+        Err(NoWorkflow::Invalid("not here".to_owned()))
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use flow_runtime::host::agent::{AgentStepType, Patience, Submission, TaskPage, TurnStatus};
+use flow_model::graph::Operation;
+use flow_runtime::host::agent::{AgentStepType, Patience, Submission, TaskPage, Turn, TurnStatus};
 use flow_runtime::run::{Event, Happening, Run};
 use flow_runtime::value::Value;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
+use super::state::update;
 use super::support::{PATIENT, Server, definition, kind, output, step_id};
 
 const TASKS: &str = "
@@ -61,6 +63,8 @@ async fn sub_agents_do_the_tasks_and_the_step_is_over_when_they_are() {
     assert_eq!(step_id(&first), "each.0/twice");
     let second = server.next(run, Some("each.1")).await;
     assert_eq!((second.status, second.step), (TurnStatus::Waiting, None));
+    let note = second.note.unwrap();
+    assert!(note.contains("`max_parallel`"), "{note}");
 
     let main = server.next(run, None).await;
     assert_eq!(
@@ -235,10 +239,16 @@ async fn a_named_agent_gets_the_whole_item() {
     let again = server.submit(run, &step_id(&turn), json!("two")).await;
     assert_eq!(again.status, TurnStatus::Completed);
     let turn = server.next(run, Some("each.0")).await;
-    server.submit(run, &step_id(&turn), json!("one")).await;
+    let one = json!({"response": "one", "sources": 3});
+    server.submit(run, &step_id(&turn), one).await;
     let turn = server.next(run, None).await;
     let turn = server.submit(run, &step_id(&turn), json!(null)).await;
-    assert_eq!(output(&turn), json!({"all": ["one", "two"]}));
+    // As of an agent that the host runs, however the answer was put.
+    let all = json!([
+        {"response": "one", "sources": 3, "agent_used": "@auditor"},
+        {"response": "two", "agent_used": "@auditor"},
+    ]);
+    assert_eq!(output(&turn), json!({ "all": all }));
 }
 
 #[tokio::test]
@@ -570,7 +580,9 @@ async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
         let turn = server.submit(run, &step, json!("x".repeat(100))).await;
         assert_eq!(output(&turn), json!("x".repeat(100)));
         // What has just ended is told again as it was, by any server.
-        assert_eq!(server.submit(run, &step, json!("y")).await, turn);
+        let mut again = server.submit(run, &step, json!("y")).await;
+        assert!(again.note.take().is_some());
+        assert_eq!(again, turn);
         assert_eq!(server.next(run, Some(&inner)).await, turn);
         let turn = server.next(run, Some(&outer)).await;
         assert_eq!(output(&turn), json!(["x".repeat(100)]));
@@ -585,6 +597,11 @@ async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
     assert_eq!(
         output(&server.submit(run, step, json!("y")).await),
         json!("x".repeat(100))
+    );
+    let (outer, _, _) = &tasks[45];
+    assert_eq!(
+        output(&server.next(run, Some(outer)).await),
+        json!(["x".repeat(100)])
     );
     let (outer, inner_of_old, step) = &tasks[2];
     for late in [
@@ -621,6 +638,26 @@ async fn what_is_kept_of_past_tasks_does_not_grow_with_their_number() {
     // As much after sixty rounds as after forty, but for longer numbers.
     assert_eq!(kept.len(), 60);
     assert!(kept[59].abs_diff(kept[39]) < 200, "{kept:?}");
+}
+
+#[tokio::test]
+async fn of_a_task_whose_large_result_is_no_longer_kept_that_is_said() {
+    let server = Server::new();
+    let run = server.start(ROUNDS, json!({"rounds": 24})).await;
+    let large = json!("x".repeat(60_000));
+    let mut tasks = Vec::new();
+    for _ in 0..24 {
+        let outer = format!("{}.0", step_id(&server.next(run, None).await));
+        let inner = format!("{}.0", step_id(&server.next(run, Some(&outer)).await));
+        let step = step_id(&server.next(run, Some(&inner)).await);
+        server.submit(run, &step, large.clone()).await;
+        tasks.push(inner);
+    }
+    let turn = server.next(run, Some(&tasks[20])).await;
+    assert_eq!((output(&turn), turn.note), (large, None));
+    let turn = server.next(run, Some(&tasks[2])).await;
+    assert_eq!(output(&turn), Json::Null);
+    assert!(turn.note.unwrap().contains("no longer kept"));
 }
 
 #[tokio::test]
@@ -690,15 +727,160 @@ async fn whoever_goes_on_with_open_tasks_gets_the_prompt_and_the_rules_for_their
     let open = turn.open_step.unwrap();
     let rules = "workflow_server_rules";
     assert_eq!(open.definition[rules], step.definition[rules]);
-    let id = run.to_string();
+    // Each stands in one place.
+    assert_eq!(open.definition.get("tasks"), None);
+    let told: Vec<(&str, serde_json::Value, Option<&str>)> = turn
+        .open_tasks
+        .iter()
+        .map(|task| {
+            (
+                task.id.as_str(),
+                task.context.to_json(),
+                task.prompt.as_deref(),
+            )
+        })
+        .collect();
     assert_eq!(
-        open.definition["tasks"],
-        json!([
-            {"task_id": "each.2", "workflow_id": id, "context": {"n": 3}, "sub_agent_prompt": "Double 3."},
-            {"task_id": "each.0", "workflow_id": id, "context": {"n": 1}, "sub_agent_prompt": "Double 1."},
-        ])
+        told,
+        [
+            ("each.2", json!({"n": 3}), Some("Double 3.")),
+            ("each.0", json!({"n": 1}), Some("Double 1.")),
+        ]
     );
     assert!(open.instructions.contains("2 of 3 tasks are not over"));
+}
+
+/// Tasks within tasks.
+const NESTED: &str = "
+tools: {t: {}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: work, type: mcp_call, tool: t, output_to: got}
+      - {id: give, type: return, value: '{{ state.got }}'}
+  group:
+    inputs: {m: {type: integer, required: true}}
+    steps:
+      - {id: inner, type: foreach, items: '{{ [1, 2] }}', task: one, agent: '@task', output_to: all}
+      - {id: give, type: return, value: '{{ state.all }}'}
+steps:
+  - {id: outer, type: foreach, items: '{{ [1, 2] }}', task: group, agent: '@task', output_to: all}
+outputs: {all: '{{ state.all }}'}
+";
+
+/// The tasks that a step hands out, with how they stand.
+fn handed(turn: &Turn) -> Vec<(String, String)> {
+    assert_eq!(kind(turn), AgentStepType::ParallelTasks);
+    let tasks = definition(turn, "tasks").as_array().unwrap().iter();
+    let text = |task: &Json, field: &str| task[field].as_str().unwrap_or_default().to_owned();
+    tasks
+        .map(|task| (text(task, "task_id"), text(task, "status")))
+        .collect()
+}
+
+fn named(tasks: &[(&str, &str)]) -> Vec<(String, String)> {
+    let tasks = tasks.iter();
+    tasks
+        .map(|(task, status)| ((*task).to_owned(), (*status).to_owned()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_run_that_is_taken_up_hands_its_open_tasks_out_again_also_within_tasks() {
+    let mut server = Server::new();
+    let run = server.start(NESTED, json!({})).await;
+    server.next(run, Some("outer.1")).await;
+    server.next(run, Some("outer.1/inner.0")).await;
+    server.submit(run, "outer.1/inner.0/work", json!(3)).await;
+    server.next(run, Some("outer.1/inner.1")).await;
+    // As long as nobody says that the sub-agents are gone they may be at work.
+    server.restart();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::WaitingForTasks);
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    assert_eq!(turn.status, TurnStatus::Waiting);
+    let open = [("outer.1", "running"), ("outer.0", "waiting")];
+    assert_eq!(handed(&turn), named(&open));
+    assert_eq!(server.next(run, None).await, turn);
+    let turn = server.next(run, Some("outer.1")).await;
+    assert_eq!(handed(&turn), named(&[("outer.1/inner.1", "running")]));
+    assert_eq!(definition(&turn, "total_tasks"), 2);
+    let turn = server.next(run, Some("outer.1/inner.1")).await;
+    assert_eq!(step_id(&turn), "outer.1/inner.1/work");
+    // Both have their sub-agents now.
+    for task in [None, Some("outer.1")] {
+        let turn = server.next(run, task).await;
+        assert_eq!(turn.status, TurnStatus::WaitingForTasks, "{task:?}");
+    }
+    server.submit(run, "outer.1/inner.1/work", json!(4)).await;
+    let turn = server.next(run, Some("outer.1")).await;
+    assert_eq!(output(&turn), json!([3, 4]));
+}
+
+#[tokio::test]
+async fn a_failed_run_that_tries_again_hands_out_the_tasks_that_have_not_ended_well() {
+    let server = Server::new();
+    let run = server.start(NESTED, json!({})).await;
+    for outer in 0..2 {
+        for inner in 0..2 {
+            server.next(run, Some(&format!("outer.{outer}"))).await;
+            let task = format!("outer.{outer}/inner.{inner}");
+            server.next(run, Some(&task)).await;
+            let step = format!("{task}/work");
+            match (outer, inner) {
+                (1, 1) => server.fail(run, &step, "no luck").await,
+                _ => server.submit(run, &step, json!(outer * 10 + inner)).await,
+            };
+        }
+    }
+    assert_eq!(server.next(run, None).await.status, TurnStatus::Failed);
+    server.agents.resume(run).await.unwrap();
+    let turn = server.next(run, None).await;
+    let outer = format!("{}.1", step_id(&turn));
+    assert_eq!(handed(&turn), named(&[(outer.as_str(), "waiting")]));
+    let turn = server.next(run, Some(&outer)).await;
+    let inner = format!("{}.1", step_id(&turn));
+    assert_eq!(handed(&turn), named(&[(inner.as_str(), "waiting")]));
+    let turn = server.next(run, Some(&inner)).await;
+    server.submit(run, &step_id(&turn), json!(12)).await;
+    let all = json!([[0, 1], [10, 12]]);
+    assert_eq!(output(&server.next(run, None).await), json!({ "all": all }));
+}
+
+#[tokio::test]
+async fn a_prompt_for_an_item_is_made_when_the_step_begins_and_for_that_item() {
+    let server = Server::new();
+    let own = "
+tools: {t: {}}
+state: {tone: kind}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    shares_state: true
+    steps:
+      - {id: work, type: mcp_call, tool: t}
+  group:
+    inputs: {m: {type: integer, required: true}}
+    shares_state: true
+    steps:
+      - {id: inner, type: foreach, items: '{{ [7, 8] }}', task: one, agent: '@task', prompt: 'Be {{ state.tone }} to {{ item }}, {{ loop.iteration }} of {{ loop.length }}.'}
+steps:
+  - {id: outer, type: foreach, items: '{{ [1] }}', task: group, agent: '@task'}
+";
+    let run = server.start(own, json!({})).await;
+    let told = |turn: &Turn| {
+        let tasks = definition(turn, "tasks").as_array().unwrap().iter();
+        let prompts = tasks.map(|task| task["sub_agent_prompt"].as_str().unwrap().to_owned());
+        prompts.collect::<Vec<_>>()
+    };
+    let expected = ["Be kind to 7, 1 of 2.", "Be kind to 8, 2 of 2."];
+    let turn = server.next(run, Some("outer.0")).await;
+    assert_eq!(told(&turn), expected);
+    let rude = update("tone", Operation::Set, &json!("rude"));
+    server.agents.update(run, vec![rude]).await.unwrap();
+    assert_eq!(told(&server.next(run, Some("outer.0")).await), expected);
 }
 
 #[tokio::test]

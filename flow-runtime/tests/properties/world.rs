@@ -142,6 +142,10 @@ impl World {
                     self.wanted.remove(action);
                 }
                 Effect::Yield => self.is_to_continue = true,
+                Effect::Told { place, .. } => {
+                    let visit = (place.frame, place.node.clone());
+                    assert!(self.visits.contains(&visit), "{visit:?} is not under way");
+                }
                 Effect::Finish(finish) => {
                     self.failures.extend(finish.error.clone());
                     self.is_to_continue = false;

@@ -57,6 +57,21 @@ async fn a_command_of_several_lines_runs_as_a_whole_in_every_shell() {
 }
 
 #[tokio::test]
+async fn a_command_waits_until_the_shell_has_read_what_was_typed_before() {
+    for shell in ["bash", "zsh"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let lines = "0123456789abcdef0123456789abcde\n".repeat(2000);
+        let typed = format!("cat > big <<'E'\n{lines}E\n");
+        let sent = terms.call("send_input", json!({"input_text": typed}));
+        assert_eq!(sent.await["success"], true, "{shell}");
+        let ran = terms.run("wc -c < big").await;
+        let output = ran["output"].as_str().unwrap_or_default().trim();
+        assert_eq!(output, "64000", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
 async fn an_unclosed_quote_is_abandoned_in_every_shell() {
     for shell in SHELLS {
         let terms = Terms::new();
@@ -403,4 +418,84 @@ async fn an_unfinished_line_stays_visible_in_every_shell() {
             terms.screen().await
         );
     }
+}
+
+#[tokio::test]
+async fn a_command_after_ctrl_c_runs_whole_when_another_was_just_ending() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..40 {
+            // The interrupt comes sooner or later in the life of the command, its end and the
+            // prompt after it.
+            terms.send(&format!("true {round}\n")).await;
+            for _ in 0..round * 50 {
+                tokio::task::yield_now().await;
+            }
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run("echo a b c").await;
+            assert_eq!(ran["output"], "a b c\n", "{shell} {round}: {ran}");
+            assert_eq!(ran["exit_code"], 0, "{shell} {round}: {ran}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_a_shell_has_noted_does_not_take_the_next_command() {
+    // The shell itself is interrupted right before it reads keys, as by a ctrl-c that a command was
+    // too short for.
+    for (shell, hook) in [
+        (
+            "bash",
+            "PROMPT_COMMAND+=('[ -e note ] && rm note && kill -INT $$')",
+        ),
+        (
+            "zsh",
+            "precmd() { [[ -e note ]] && rm note && kill -INT $$; true }",
+        ),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(hook).await;
+        for _ in 0..5 {
+            terms.send("touch note\n").await;
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run("echo a b c").await;
+            assert_eq!(ran["output"], "a b c\n", "{shell}: {ran}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_after_its_time_keeps_every_shell_busy() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let asks = json!({"command": "read x; echo got $x", "timeout": 0.3});
+        let ran = terms.call("run_command", asks).await;
+        assert_eq!(ran["status"], "timed_out", "{shell}: {ran:#}");
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["status"], "busy", "{shell}: {ran:#}");
+        let said = ran["error"].as_str().unwrap();
+        assert!(said.contains("is not at a prompt"), "{shell}: {ran:#}");
+        terms.send("an answer\n").await;
+        terms.expect("got an answer").await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["output"], "hi\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn what_fish_cannot_read_is_wrong_and_not_unfinished() {
+    let terms = Terms::new();
+    terms.open("fish").await;
+    for command in ["cat <<X", "end", "echo )"] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["status"], "refused", "{command}: {ran:#}");
+        let said = ran["error"].as_str().unwrap();
+        assert!(said.contains("no here-documents"), "{command}: {ran:#}");
+    }
+    let ran = terms.run("echo 'a").await;
+    assert_eq!(ran["status"], "incomplete", "{ran:#}");
+    assert_eq!(terms.run("echo hi").await["output"], "hi\n");
 }

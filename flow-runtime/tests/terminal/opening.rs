@@ -48,8 +48,12 @@ async fn what_cannot_be_opened_is_an_error_before_anything_starts() {
     assert!(error.contains("/no/such/place"), "{error}");
     let error = refused(&terms, json!({"working_directory": "/etc/passwd"})).await;
     assert!(error.contains("not a directory"), "{error}");
-    let error = refused(&terms, json!({"environment": {"A=B": "x"}})).await;
-    assert!(error.contains("`A=B`"), "{error}");
+    for name in ["A=B", "A B", "A\tB", "A\0B", ""] {
+        let error = refused(&terms, json!({"environment": {name: "x"}})).await;
+        assert!(error.contains(&format!("`{name}` cannot be")), "{error}");
+    }
+    let error = refused(&terms, json!({"shell": "bash -l"})).await;
+    assert!(error.contains("to give `bash` arguments"), "{error}");
     assert!(terms.terminals.sessions().is_empty());
 }
 

@@ -47,7 +47,8 @@ async fn keys_are_pressed_after_the_text() {
     terms.expect("^first$").await;
     terms.send("sh -c 'echo started; exec sleep 100'\n").await;
     terms.expect("^started").await;
-    terms.keys(&["ctrl-z"]).await;
+    let pressed = terms.keys(&["ctrl-z"]).await;
+    assert_eq!(pressed["message"], "pressed 1 key");
     terms.expect("Stopped").await;
     terms.run("kill %1").await;
 }
@@ -199,4 +200,52 @@ async fn queries_are_answered_where_they_are_asked_and_nowhere_else() {
         .run(r"printf '\033[c\033[6n' > query; cat query")
         .await;
     assert_eq!(terms.run("echo ok").await["output"], "ok\n");
+}
+
+#[tokio::test]
+async fn what_a_shell_shows_before_its_prompt_is_no_output() {
+    for (shell, prompt) in [("zsh", "% "), ("fish", "> ")] {
+        let terms = Terms::new();
+        let session = terms.open(shell).await;
+        if shell == "fish" {
+            terms.run("functions -e __flow_user_prompt; function __flow_user_prompt; echo -n '> '; end").await;
+        }
+        let read = async |mode: &str| {
+            let asked = json!({"session_id": session, "content_mode": mode});
+            let read = terms.call("get_screen_content", asked).await;
+            read["screen_content"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        for (command, shown) in [("printf one", "one\n"), ("echo two", "two\n"), ("true", "")] {
+            terms.run(command).await;
+            assert_eq!(
+                read("since_input").await,
+                format!("{shown}{prompt}"),
+                "{shell}"
+            );
+            let last = read("tail").await;
+            let expected = format!("{prompt}{command}\n{shown}{}", prompt.trim_end());
+            assert!(last.ends_with(&expected), "{shell}: {last:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tabs_in_lines_that_are_pasted_are_tabs_in_every_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms
+            .run("printf '%s|' 'a\tb' \"c\td\"\nprintf '%s|' '\te'")
+            .await;
+        assert_eq!(ran["output"], "a\tb|c\td|\te|", "{shell}: {ran}");
+        terms.send("printf '<%s>' 'f\tg\n\th'\n").await;
+        assert_eq!(
+            terms.expect("<f\\tg\\n\\th>").await,
+            "<f\tg\n\th>",
+            "{shell}"
+        );
+    }
 }

@@ -5,6 +5,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod nested;
 mod sessions;
 mod standing;
 mod world;
@@ -997,6 +998,26 @@ states:
          and waits for input"
     );
     assert!(error.message.starts_with(&told), "{}", error.message);
+
+    for shell in ["bash", "dash"] {
+        let opened = world
+            .terminals
+            .call("open_terminal", json!({"shell": shell}));
+        let opened = opened.await.unwrap();
+        let session = opened["session_id"].as_str().unwrap();
+        let typed = json!({"session_id": session, "input_text": "python3 -q\n"});
+        world.terminals.call("send_input", typed).await.unwrap();
+        let ready = json!({"session_id": session, "pattern": "^>>> ", "timeout": 60});
+        let found = world.terminals.call("await_output", ready).await.unwrap();
+        assert_eq!(found["match_text"], ">>> ", "{shell}: {found:#}");
+        let options = StartOptions {
+            timeout: Some(60.0),
+            ..in_session(session)
+        };
+        let message = world.run(BUILD, options).await.error.unwrap();
+        let told = format!("in the session `{session}` python3 is in front and waits for input");
+        assert!(message.message.contains(&told), "{}", message.message);
+    }
 
     let typed = json!({"session_id": world.session("").await, "input_text": "half a li"});
     world

@@ -1,8 +1,10 @@
 //! `success` and `error`: how the last state ended, whatever it did.
 
-use flow_runtime::host::StartOptions;
+use flow_runtime::host::{ReportStatus, StartOptions};
+use flow_runtime::run::{Allowance, Happening};
+use serde_json::json;
 
-use crate::world::World;
+use crate::world::{World, in_session};
 
 /// A state that fails, after one that failed with other words; its handler says what it knows.
 fn failing(action: &str) -> String {
@@ -216,4 +218,96 @@ states:
     assert_eq!(log[3]["tool"], "set_state");
     let updates = serde_json::json!({"seen": "{error}", "again": "{{ inputs.n + 1 }}"});
     assert_eq!(log[3]["params"]["updates"], updates);
+}
+
+#[tokio::test]
+async fn a_run_without_a_session_says_in_its_log_what_it_was_not_given() {
+    let world = World::new(&[]);
+    let text = "
+arguments: {FIRST: the first, SECOND: {description: the second, required: false}}
+initial_state: a
+states:
+  a: {action: {tool: list_terminal_sessions}}
+";
+    let report = world.run(text, StartOptions::default()).await;
+    assert_eq!(report.final_state.as_deref(), Some("validation_failed"));
+    let log = world.log(report.run);
+    assert_eq!(log[0]["phase"], "pre_execution_validation", "{log:#?}");
+    assert_eq!(log[0]["validation_result"]["valid"], false);
+    let missing = &log[0]["validation_result"]["missing_vars"];
+    assert_eq!(*missing, json!(["FIRST"]));
+    assert_eq!(log.len(), 2, "{log:#?}");
+    let optional = text.replace("FIRST: the first, ", "");
+    let report = world.completed(&optional, StartOptions::default()).await;
+    let log = world.log(report.run);
+    assert_eq!(log[0]["phase"], "pre_execution_validation", "{log:#?}");
+    assert_eq!(log[0]["validation_result"]["valid"], true);
+    assert_eq!(log.len(), 2, "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_run_without_a_session_says_in_its_log_what_it_did_not_set() {
+    let world = World::new(&[]);
+    let text = "
+return_values: {LAST: the last}
+initial_state: a
+states:
+  a: {action: {tool: list_terminal_sessions}}
+";
+    let report = world.run(text, StartOptions::default()).await;
+    let log = world.log(report.run);
+    let phases: Vec<&str> = log.iter().filter_map(|it| it["phase"].as_str()).collect();
+    let expected = ["execution", "post_execution_validation", "error"];
+    assert_eq!(phases, expected, "{log:#?}");
+    let missing = &log[1]["validation_result"]["missing_vars"];
+    assert_eq!(*missing, json!(["LAST"]));
+}
+
+#[tokio::test]
+async fn a_state_that_was_too_late_says_how_long_it_had() {
+    let world = World::new(&[]);
+    let text = "
+initial_state: slow
+states:
+  slow:
+    action: {type: shell, command: sleep 100}
+    timeout: 0.2
+    on_timeout: end
+  end: {action: {tool: list_terminal_sessions}}
+";
+    let report = world.completed(text, StartOptions::default()).await;
+    let log = world.log(report.run);
+    let error = "`slow` did not end within 0.2 s; `timeout` gives it longer";
+    assert_eq!(log[0]["error"], error);
+}
+
+#[tokio::test]
+async fn a_run_that_never_began_does_not_count() {
+    let world = World::new(&[]);
+    let text = "
+name: counted
+arguments: {NEEDED: what it needs}
+initial_state: a
+states:
+  a: {action: {tool: list_terminal_sessions}}
+";
+    let count = || {
+        let tally = world.host.journal().tally("counted").unwrap();
+        tally.map(|tally| (tally.run_count, tally.success_count))
+    };
+    let session = world.session("").await;
+    let report = world.run(text, in_session(&session)).await;
+    assert_eq!(report.final_state.as_deref(), Some("validation_failed"));
+    assert_eq!(count(), None);
+    world.run(text, StartOptions::default()).await;
+    assert_eq!(count(), None);
+    world.command(&session, "export NEEDED=it").await;
+    // The same run begins when it has what it needs.
+    let again = Happening::Resumed(Allowance::default());
+    world.host.record(report.run, again).await.unwrap();
+    let report = world.host.drive(report.run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(count(), Some((1, 1)));
+    world.completed(text, in_session(&session)).await;
+    assert_eq!(count(), Some((2, 2)));
 }

@@ -8,7 +8,9 @@ use flow_model::compile;
 use flow_model::graph::Graph;
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
-use flow_runtime::host::{Host, HostOptions, Kept, Report, ReportStatus, StartOptions, Workflows};
+use flow_runtime::host::{
+    Host, HostOptions, Kept, NoWorkflow, Report, ReportStatus, StartOptions, Workflows,
+};
 use flow_runtime::journal::RunId;
 use flow_runtime::library::{Definition, Library, Project, Saved};
 use flow_runtime::terminal::{Options, Terminals};
@@ -27,17 +29,21 @@ pub(crate) struct World {
 struct Stored(Library);
 
 impl Workflows for Stored {
-    fn find(&self, name: &str) -> Result<Graph, String> {
-        let entry = self.0.find(name).map_err(|error| error.to_string())?;
-        let compiled = self.0.compile(&entry).map_err(|error| error.to_string())?;
-        compiled.into_graph().ok_or_else(|| "not valid".to_owned())
+    fn find(&self, name: &str) -> Result<Graph, NoWorkflow> {
+        let found = self.0.find(name);
+        let entry = found.map_err(|error| NoWorkflow::Unknown(error.to_string()))?;
+        let compiled = self.0.compile(&entry);
+        let compiled = compiled.map_err(|error| NoWorkflow::Invalid(error.to_string()))?;
+        let invalid = || NoWorkflow::Invalid("not valid".to_owned());
+        compiled.into_graph().ok_or_else(invalid)
     }
 
-    fn compile(&self, definition: &Value) -> Result<Graph, String> {
+    fn compile(&self, definition: &Value) -> Result<Graph, NoWorkflow> {
         let source = Source::from_value("inline", &definition.to_json());
         let compiled = compile(source, &self.0);
         let first = compiled.findings.first().map(|it| it.message.clone());
-        compiled.into_graph().ok_or(first.unwrap_or_default())
+        let invalid = || NoWorkflow::Invalid(first.unwrap_or_default());
+        compiled.into_graph().ok_or_else(invalid)
     }
 
     fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {

@@ -53,7 +53,11 @@ impl Side {
                 Effect::Act(action) => return Some(result(&action, random)),
                 Effect::Sleep { timer, .. } => return Some(Happening::Woke { timer }),
                 Effect::Yield => return Some(Happening::Continued),
-                Effect::Stop(_) | Effect::Entered(_) | Effect::Left { .. } | Effect::Finish(_) => {}
+                Effect::Stop(_)
+                | Effect::Entered(_)
+                | Effect::Left { .. }
+                | Effect::Told { .. }
+                | Effect::Finish(_) => {}
             }
         }
         None

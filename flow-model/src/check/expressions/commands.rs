@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Pass;
-use super::misplaced::{Misplaced, misplaced};
+use super::misplaced::{Insert, misplaced};
 use crate::check::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expression::Analysis;
+use crate::graph::Type;
 use crate::source::{Span, Tree};
 use crate::tools;
 
@@ -22,7 +23,7 @@ impl<'d> Pass<'_, 'd> {
         variables: &[(Range<usize>, &str)],
         scope: &Scope<'d>,
     ) {
-        let mut values: Vec<Range<usize>> = Vec::new();
+        let mut inserts: Vec<Insert> = Vec::new();
         for interpolation in &analysis.interpolations {
             let at = self.checker.within(tree, &interpolation.range);
             let before = &text[..interpolation.range.start];
@@ -44,16 +45,26 @@ impl<'d> Pass<'_, 'd> {
                         .message("this value reaches the shell unquoted: it can run any command")
                         .help("drop `| unquoted`; a list becomes several words by itself"),
                 );
+                inserts.push(Insert {
+                    range: interpolation.range.clone(),
+                    quoted: false,
+                });
                 continue;
             }
-            values.push(interpolation.range.clone());
+            inserts.push(Insert {
+                range: interpolation.range.clone(),
+                quoted: true,
+            });
         }
         let known = variables
             .iter()
             .filter(|(_, name)| self.may_be_set(name, scope));
-        values.extend(known.map(|(range, _)| range.clone()));
-        values.sort_by_key(|range| range.start);
-        for value in &values {
+        inserts.extend(known.map(|(range, _)| Insert {
+            range: range.clone(),
+            quoted: true,
+        }));
+        inserts.sort_by_key(|insert| insert.range.start);
+        for value in inserts.iter().filter(|it| it.quoted).map(|it| &it.range) {
             if let Some(program) = second_interpreter(&text[..value.start]) {
                 let at = self.checker.within(tree, value);
                 self.checker.report(
@@ -68,19 +79,37 @@ impl<'d> Pass<'_, 'd> {
                 );
             }
         }
-        for (index, place) in misplaced(text, &values) {
-            let at = self.checker.within(tree, &values[index]);
-            let (place, help) = match place {
-                Misplaced::Comment => ("in a comment", "take it out of the comment"),
-                Misplaced::Ansi => ("inside `$'…'`", "close the quotes before it: `$'…'{{ x }}`"),
+        for finding in misplaced(text, &inserts) {
+            let Some(insert) = inserts.get(finding.index) else {
+                continue;
             };
+            if finding.takes_plain && self.is_plain(&text[insert.range.clone()], scope) {
+                continue;
+            }
+            let at = self.checker.within(tree, &insert.range);
             self.checker.report(
                 Diagnostic::new(Code::MisplacedValue, at)
-                    .message(format!("a value cannot stand {place}"))
+                    .message(finding.why.to_string())
                     .label("nothing can be quoted here")
-                    .help(help),
+                    .help(finding.why.help),
             );
         }
+    }
+
+    /// Whether a value is an input whose text never means anything to a shell.
+    fn is_plain(&self, written: &str, scope: &Scope<'d>) -> bool {
+        let inner = written.trim_matches(['{', '}']).trim();
+        let Some(name) = inner.strip_prefix("inputs.") else {
+            return false;
+        };
+        let document = self.checker.document;
+        let fields = match scope.unit {
+            0 => document.inputs.as_deref(),
+            unit => document.tasks[unit - 1].inputs.as_deref(),
+        };
+        let mut fields = fields.unwrap_or_default().iter();
+        let field = fields.find(|field| field.name.value == name);
+        field.is_some_and(|field| matches!(field.ty, Type::Integer | Type::Boolean))
     }
 
     /// Whether `{name}` may be a variable, as far as can be seen: a standard one, an input, a field

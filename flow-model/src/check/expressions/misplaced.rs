@@ -1,144 +1,86 @@
-//! Places of a command in which no value can stand.
-//!
-//! The command is read as a shell would read it, as far as that is certain: from a here-document, a
-//! backquote or a statement on, nothing is claimed.
+//! Values of a command in places that cannot take every value.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
-/// A place that takes no value.
+use crate::command::{self, HereDocument, MARK, Misplaced, Reading, Standing};
+
+/// A text that is put into a command as it is, when the command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Insert {
+    pub(super) range: Range<usize>,
+    /// Quoted for its place; anything else is taken for a word.
+    pub(super) quoted: bool,
+}
+
+/// A value that is misplaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misplaced {
-    /// `# …`.
-    Comment,
-    /// `$'…'`.
-    Ansi,
+pub(super) struct Finding {
+    /// Which of the inserts.
+    pub(super) index: usize,
+    pub(super) why: Misplaced,
+    /// Numbers and the like can stand there.
+    pub(super) takes_plain: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
-    Parentheses { substitution: bool },
-    Arithmetic { substitution: bool },
-    Parameter,
-    Double,
-}
-
-/// Which of some values, in the order they stand, are misplaced.
-pub(super) fn misplaced(text: &str, values: &[Range<usize>]) -> Vec<(usize, Misplaced)> {
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    let mut open: Vec<Open> = Vec::new();
-    let mut next = 0;
+/// Which of some inserts, in the order they stand, are misplaced.
+///
+/// From a statement on, nothing is claimed: what it leaves out is not known.
+pub(super) fn misplaced(text: &str, inserts: &[Insert]) -> Vec<Finding> {
+    let mut marked = String::with_capacity(text.len());
     let mut at = 0;
-    // Whether a word may begin here, and with it a comment.
-    let mut fresh = true;
-    while at < bytes.len() {
-        if let Some(value) = values.get(next)
-            && at >= value.start
-        {
-            at = value.end.max(at + 1);
-            next += 1;
-            fresh = false;
+    for (index, insert) in inserts.iter().enumerate() {
+        let Some(before) = text.get(at..insert.range.start) else {
             continue;
+        };
+        marked.push_str(before);
+        if insert.quoted {
+            marked.push_str(&format!("{MARK}{index}{END}"));
+        } else {
+            marked.push('x');
         }
-        let rest = &bytes[at..];
-        let top = open.last().copied();
-        let is_command = matches!(top, None | Some(Open::Parentheses { .. }));
-        let quoted = top == Some(Open::Double);
-        match rest[0] {
-            b'`' => return found,
-            b'<' if is_command && rest.starts_with(b"<<") && !rest.starts_with(b"<<<") => {
-                return found;
-            }
-            b'{' if rest.starts_with(b"{%") => return found,
-            b'\\' => {
-                at += 1;
-                fresh = false;
-            }
-            b'#' if is_command && fresh => {
-                let end = rest.iter().position(|byte| *byte == b'\n');
-                let end = end.map_or(bytes.len(), |length| at + length);
-                while values.get(next).is_some_and(|value| value.start < end) {
-                    found.push((next, Misplaced::Comment));
-                    next += 1;
-                }
-                at = end;
-                continue;
-            }
-            b'\'' if !quoted => {
-                let close = rest[1..].iter().position(|byte| *byte == b'\'');
-                let Some(close) = close else { return found };
-                at += 1 + close;
-                while values.get(next).is_some_and(|value| value.start < at) {
-                    next += 1;
-                }
-                fresh = false;
-            }
-            b'"' => {
-                match quoted {
-                    true => drop(open.pop()),
-                    false => open.push(Open::Double),
-                }
-                fresh = false;
-            }
-            b'$' if rest.starts_with(b"$'") && !quoted => {
-                let mut end = at + 2;
-                while end < bytes.len() && bytes[end] != b'\'' {
-                    end += 1 + usize::from(bytes[end] == b'\\');
-                }
-                while values.get(next).is_some_and(|value| value.start < end) {
-                    found.push((next, Misplaced::Ansi));
-                    next += 1;
-                }
-                at = end;
-                fresh = false;
-            }
-            b'$' if rest.starts_with(b"$((") => {
-                open.push(Open::Arithmetic { substitution: true });
-                at += 2;
-            }
-            b'$' if rest.starts_with(b"$(") => {
-                open.push(Open::Parentheses { substitution: true });
-                at += 1;
-                fresh = true;
-            }
-            b'$' if rest.starts_with(b"${") && !rest.starts_with(b"${{") => {
-                open.push(Open::Parameter);
-                at += 1;
-            }
-            b'}' if top == Some(Open::Parameter) => {
-                open.pop();
-                fresh = false;
-            }
-            b'(' if is_command && rest.starts_with(b"((") => {
-                open.push(Open::Arithmetic {
-                    substitution: false,
-                });
-                at += 1;
-            }
-            b'(' if is_command => {
-                open.push(Open::Parentheses {
-                    substitution: false,
-                });
-                fresh = true;
-            }
-            b')' => match top {
-                Some(Open::Parentheses { substitution }) => {
-                    open.pop();
-                    fresh = !substitution;
-                }
-                Some(Open::Arithmetic { substitution }) if rest.starts_with(b"))") => {
-                    open.pop();
-                    at += 1;
-                    fresh = !substitution;
-                }
-                _ => fresh = true,
-            },
-            b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' => fresh = true,
-            _ => fresh = false,
-        }
-        at += 1;
+        at = insert.range.end;
     }
-    found
+    marked.push_str(text.get(at..).unwrap_or_default());
+    let known = marked.find("{%").unwrap_or(marked.len());
+    let mut found = Found(Vec::new());
+    match command::read(&marked[..known], &mut found) {
+        Ok(()) => found.0,
+        Err(never) => match never {},
+    }
+}
+
+const END: char = '\u{fdd1}';
+
+struct Found(Vec<Finding>);
+
+impl Reading for Found {
+    type Error = Infallible;
+
+    fn marked(&self, text: &str) -> Option<(usize, usize)> {
+        let (digits, _) = text.strip_prefix(MARK)?.split_once(END)?;
+        let length = MARK.len_utf8() + digits.len() + END.len_utf8();
+        Some((digits.parse().ok()?, length))
+    }
+
+    fn text(&mut self, _: &str) {}
+
+    fn value(&mut self, standing: &Standing<'_>) -> Result<bool, Infallible> {
+        let all = standing.refuses_all();
+        let why = all.or_else(|| standing.refuses_some());
+        self.0.extend(why.map(|why| Finding {
+            index: standing.value,
+            why,
+            takes_plain: all.is_none(),
+        }));
+        Ok(true)
+    }
+
+    fn document(&mut self, _: &HereDocument) {}
+
+    fn document_ends(&mut self, _: &HereDocument, _: bool) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -146,30 +88,60 @@ mod tests {
     use super::*;
 
     /// Where values, written as `@`, are misplaced.
-    fn places(text: &str) -> Vec<(usize, Misplaced)> {
-        let values: Vec<Range<usize>> = text.match_indices('@').map(|(at, _)| at..at + 1).collect();
-        misplaced(text, &values)
+    fn places(text: &str) -> Vec<(usize, &'static str)> {
+        let inserts: Vec<Insert> = text
+            .match_indices('@')
+            .map(|(at, _)| Insert {
+                range: at..at + 1,
+                quoted: true,
+            })
+            .collect();
+        let found = misplaced(text, &inserts).into_iter();
+        found.map(|it| (it.index, it.why.place)).collect()
     }
 
     #[test]
     fn comments_and_ansi_quotes_take_no_values() {
-        assert_eq!(places("make @ # @ it\necho @"), [(1, Misplaced::Comment)]);
+        const COMMENT: &str = "in a comment";
+        const ANSI: &str = "inside `$'…'`";
+        assert_eq!(places("make @ # @ it\necho @"), [(1, COMMENT)]);
+        assert_eq!(places("# @ @"), [(0, COMMENT), (1, COMMENT)]);
+        assert_eq!(places("echo $'a@b' @"), [(0, ANSI)]);
+        assert_eq!(places("(a)# @"), [(0, COMMENT)]);
+        assert_eq!(places("x=$(ls # @\n) @"), [(0, COMMENT)]);
+        assert_eq!(places("cat <<E\n@ # @\nE\necho @ # @"), [(3, COMMENT)]);
+        assert_eq!(places("cat <<E\n@\nE\necho $'@'"), [(1, ANSI)]);
+    }
+
+    #[test]
+    fn no_value_stands_where_no_quotes_can() {
+        const PARAMETER: &str = "inside `${…}`";
+        assert_eq!(places("echo ${z:=@} @"), [(0, PARAMETER)]);
+        assert_eq!(places("echo \"${y:-@}\" @"), [(0, PARAMETER)]);
+        assert_eq!(places("echo ${y:-\"@\"}"), [(0, PARAMETER)]);
+        assert_eq!(places("echo \\@ @"), [(0, "after a backslash")]);
         assert_eq!(
-            places("# @ @"),
-            [(0, Misplaced::Comment), (1, Misplaced::Comment)]
+            places("cat <<@\nx\n@\n"),
+            [(0, "in the delimiter of a here-document")]
         );
-        assert_eq!(places(r"echo $'a\'@b' @"), [(0, Misplaced::Ansi)]);
-        assert_eq!(places("(a)# @"), [(0, Misplaced::Comment)]);
-        assert_eq!(places("x=$(ls # @\n) @"), [(0, Misplaced::Comment)]);
+        assert_eq!(
+            places("echo \"`ls @`\""),
+            [(0, "inside back-quotes inside double quotes")]
+        );
+        assert_eq!(
+            places("cat <<E\n@ ${a:-'b'} @\nE\n"),
+            [(1, "after a substitution in a here-document")]
+        );
     }
 
     #[test]
     fn what_only_looks_like_one_takes_values() {
         for text in [
             "echo @#@ '# @' \"# @\" \"$'@'\" a# @ \\# @",
-            "echo $(( 1 ))# @ ${a#@}# @ $(b)# @ ${#@}",
+            "echo $(( 1 ))# @ ${a#b}# @ $(b)# @ $((@))",
             "cat <<E\n# @\nE\n",
-            "echo `# @`",
+            "cat <<'E'\n# $'@' ${a:-@}\nE\n",
+            "echo `ls @`",
             "{% if a %}# {% endif %}@",
             "[[ $a =~ ^# ]] && echo '@' \"it's # @\"",
         ] {

@@ -381,6 +381,7 @@ impl<'d> Pass<'_, 'd> {
             ..scope.clone()
         };
         for write in writes {
+            scope.result |= write.beside;
             self.path(&write.path, &scope, reads);
             if let Some(value) = write.value {
                 self.tree(value, Role::Template, &scope, reads);
@@ -457,6 +458,20 @@ impl<'d> Pass<'_, 'd> {
                     .label("a write to a computed field")
                     .help("write the fields it is made from; it follows"),
             );
+        } else if derived {
+            // Where the tier has such a field of its own, that has been said there.
+            let mut declared = self.checker.document.state.iter();
+            if declared.all(|declared| declared.name.value != field) {
+                let tier = if tier == Tier::State { "state" } else { "raw" };
+                self.checker.report(
+                    Diagnostic::new(Code::ShadowedTier, path.span)
+                        .message(format!(
+                            "`{field}` is computed, and this writes another field of that name: \
+                             reading it finds computed, never {tier}"
+                        ))
+                        .help("give what is written another name"),
+                );
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Pass, Reads};
 use crate::check::scope::{FieldRead, Place, Scope};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::document::Field;
+use crate::document::{Field, all_steps};
 use crate::expression::{self, Dialect, Read};
 use crate::source::Span;
 
@@ -131,6 +131,16 @@ impl<'d> Pass<'_, 'd> {
         self.checker.report(finding);
     }
 
+    /// Whether a step is called so.
+    fn is_step(&self, name: &str, scope: &Scope<'d>) -> bool {
+        let document = self.checker.document;
+        let steps = match scope.unit {
+            0 => &document.steps,
+            unit => &document.tasks[unit - 1].steps,
+        };
+        all_steps(steps).iter().any(|step| step.id.value == name)
+    }
+
     fn bare(&mut self, name: &str, at: Span, scope: &Scope<'d>) {
         self.variable(name, scope);
         if scope.open || self.checker.lost.mentions(name) {
@@ -158,6 +168,9 @@ impl<'d> Pass<'_, 'd> {
                 "error" => "`error` exists in failure steps and `error_state_update`",
                 "result" => "`result` exists in `state_update`",
                 "steps" | "outputs" | "needs" | "jobs" => {
+                    "a step's result is read where its `output_to` puts it: `state.NAME`"
+                }
+                _ if self.is_step(name, scope) => {
                     "a step's result is read where its `output_to` puts it: `state.NAME`"
                 }
                 _ => "values come from `inputs`, `state`, `item`, `loop`, `env` and `run`",

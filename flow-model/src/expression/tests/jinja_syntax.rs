@@ -72,6 +72,28 @@ fn an_unknown_statement_is_named() {
 }
 
 #[test]
+fn a_brace_and_a_percent_sign_of_the_shell_are_pointed_at() {
+    for (source, message) in [
+        (
+            [r#"printf "{%s}" x; echo "it is fine""#, "        ~~"],
+            "`{%` begins a statement, and `s` is none",
+        ),
+        (
+            ["echo ${a%{%*} it's", "         ~~"],
+            "`{%` begins a statement, and none follows",
+        ),
+    ] {
+        one(
+            source,
+            message,
+            Some(
+                "put text that contains `{%` between `{% raw %}` and `{% endraw %}`, or write `{{ '{%' }}`",
+            ),
+        );
+    }
+}
+
+#[test]
 fn ranges_after_a_raw_string_are_those_of_the_original() {
     let reads = reads_at(
         Jinja,

@@ -18,7 +18,7 @@ use super::super::error::EvalError;
 use super::super::{meter, shell, text};
 use super::convert::{from_jinja, to_jinja, weigh, weigh_held};
 use super::moment::Moment;
-use super::wording;
+use super::{methods, order, wording};
 use crate::value::Value;
 
 /// The widest field, and the deepest indentation, that formatting may be told to produce.
@@ -58,6 +58,7 @@ impl Object for Written {
 
 /// Registers everything the vocabulary names beside minijinja's own.
 pub(super) fn register(environment: &mut Environment<'static>) {
+    environment.add_filter("kept", |value: &Jinja| value.clone());
     environment.add_filter("~", concat);
     environment.add_filter("+", add);
     environment.add_filter("*", multiply);
@@ -107,6 +108,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
             None => Jinja::from_object(Written(Arc::from(format!("{{{name}}}")))),
         })
     });
+    order::register(environment);
     wording::register(environment);
     environment.set_unknown_method_callback(method);
 }
@@ -462,9 +464,37 @@ fn printf(value: &Jinja, args: Rest<ValueOrKwargs>) -> Result<Jinja, Error> {
         return Err(fail(EvalError::nameless()));
     }
     bound_format(pattern, &args, pattern.contains('*'))?;
+    let args = shown(pattern, &args)?;
     let formatted = format(FormatStyle::Printf, pattern, &args)?;
     produce(formatted.len() as u64)?;
     Ok(Jinja::from(formatted))
+}
+
+/// The arguments of `%s` as texts, written as everything else is; the others as they are.
+fn shown(pattern: &str, args: &[Jinja]) -> Result<Vec<Jinja>, Error> {
+    let mut args = args.to_vec();
+    let mut rest = pattern.split('%').skip(1);
+    let mut place = 0;
+    while let Some(directive) = rest.next() {
+        if directive.is_empty() {
+            // `%%` is a percent sign.
+            rest.next();
+            continue;
+        }
+        // By name, all arguments are one map.
+        if directive.starts_with('(') {
+            break;
+        }
+        let kind = directive.trim_start_matches(['#', '-', '+', ' ', '.']);
+        let kind = kind.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        if kind.starts_with('s')
+            && let Some(arg) = args.get_mut(place)
+        {
+            *arg = as_text(arg)?;
+        }
+        place += 1;
+    }
+    Ok(args)
 }
 
 fn tojson(value: &Jinja, indent: Option<Jinja>, options: Kwargs) -> Result<Jinja, Error> {
@@ -791,6 +821,9 @@ pub(super) fn method(
             if let Some(text) = value.as_str() {
                 produce(text.len() as u64)?;
             }
+            if let Some(made) = methods::call(value, name, args) {
+                return made;
+            }
             pycompat::unknown_method_callback(state, value, name, args)
         }
     }
@@ -829,12 +862,11 @@ pub(super) fn register_metered(environment: &mut Environment<'static>) {
     environment.add_filter("{}", |items: Rest<ValueOrKwargs>| {
         let items = items.into_values();
         let (pairs, _) = items.as_chunks::<2>();
-        built(
-            pairs
-                .iter()
-                .map(|[key, value]| (key.clone(), value.clone()))
-                .collect(),
-        )
+        // Collected, pairs would be a list.
+        let pairs = pairs
+            .iter()
+            .map(|[key, value]| (key.clone(), value.clone()));
+        built(Jinja::from_pairs(pairs))
     });
 }
 

@@ -2,7 +2,9 @@
 
 mod convert;
 mod filters;
+mod methods;
 mod moment;
+mod order;
 mod program;
 mod wording;
 

@@ -1,16 +1,17 @@
 //! Jinja compiled: parsed by minijinja, its instructions changed where they would be unbounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flow_model::expression::{syntax, unraw, unraw_expression};
-use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
+use minijinja::machinery::ast::{BinOpKind, CallArg, Compare, CompareOpKind, Expr, Stmt};
 use minijinja::machinery::{CodeGenerator, Instruction, Instructions, parse, parse_expr};
 use minijinja::value::{Object, ObjectRepr};
 use minijinja::{Error, Value as Jinja};
 use self_cell::self_cell;
 
 use super::super::error::EvalError;
+use super::order;
 
 /// Bytes that constants may be folded into while compiling.
 const MOST_FOLDED: u64 = 1024 * 1024;
@@ -57,30 +58,70 @@ impl Object for RawText {
 /// Compiles a bare expression.
 pub(super) fn expression(text: &str) -> Result<Compiled, EvalError> {
     let mut path = None;
-    let code = Code::try_new(unraw_expression(text).into_owned(), |source| {
+    let code = compiled(unraw_expression(text).into_owned(), |source| {
         let tree = parse_expr(source).map_err(|error| super::error(&error))?;
-        let mut folding = Folding { left: MOST_FOLDED };
+        let mut folding = Folding::new();
         folding.expr(&tree)?;
+        folding.finish()?;
         path = constant_path(&tree);
         let mut generator = CodeGenerator::new("expression", source);
         generator.compile_expr(&tree);
-        Ok::<_, EvalError>(bounded(generator.finish().0))
+        Ok(bounded(generator.finish().0))
     })?;
     Ok(finished(code, path))
 }
 
 /// Compiles a template.
 pub(super) fn template(text: &str) -> Result<Compiled, EvalError> {
-    let code = Code::try_new(unraw(text).into_owned(), |source| {
+    let code = compiled(unraw(text).into_owned(), |source| {
         let tree =
             parse(source, "template", syntax()).map_err(|error: Error| super::error(&error))?;
-        let mut folding = Folding { left: MOST_FOLDED };
+        let mut folding = Folding::new();
         folding.stmt(&tree)?;
+        folding.finish()?;
         let mut generator = CodeGenerator::new("template", source);
         generator.compile_stmt(&tree);
-        Ok::<_, EvalError>(bounded(generator.finish().0))
+        Ok(bounded(generator.finish().0))
     })?;
     Ok(finished(code, None))
+}
+
+/// Why a text was not compiled as it is.
+enum Unfit {
+    Faulty(EvalError),
+    /// Constants that end at these places may not be folded.
+    Kept(BTreeSet<usize>),
+}
+
+impl From<EvalError> for Unfit {
+    fn from(error: EvalError) -> Self {
+        Unfit::Faulty(error)
+    }
+}
+
+/// Compiles a text. Where minijinja would make something else of constants while compiling than
+/// we do at run time, they pass through a filter that gives them back.
+fn compiled(
+    text: String,
+    mut compile: impl for<'s> FnMut(&'s str) -> Result<Instructions<'s>, Unfit>,
+) -> Result<Code, EvalError> {
+    let places = match Code::try_new(text.clone(), |source| compile(source)) {
+        Ok(code) => return Ok(code),
+        Err(Unfit::Faulty(error)) => return Err(error),
+        Err(Unfit::Kept(places)) => places,
+    };
+    let mut kept = text;
+    for place in places.into_iter().rev() {
+        if kept.is_char_boundary(place) {
+            kept.insert_str(place, "|kept");
+        }
+    }
+    Code::try_new(kept, |source| compile(source)).map_err(|unfit| match unfit {
+        Unfit::Faulty(error) => error,
+        Unfit::Kept(_) => EvalError::syntax(
+            "constants of different kinds cannot be compared here; put one of them into `state`",
+        ),
+    })
 }
 
 fn finished(code: Code, path: Option<Vec<String>>) -> Compiled {
@@ -179,6 +220,29 @@ fn bounded<'s>(old: Instructions<'s>) -> Instructions<'s> {
             Instruction::StringConcat => writer.filter("~", 2),
             Instruction::Add => writer.filter("+", 2),
             Instruction::Mul => writer.filter("*", 2),
+            Instruction::Lt => writer.filter("<", 2),
+            Instruction::Lte => writer.filter("<=", 2),
+            Instruction::Gt => writer.filter(">", 2),
+            Instruction::Gte => writer.filter(">=", 2),
+            Instruction::CompareAndPreserve(operator) => {
+                // The type of the operator has no public name; equality comes before these four
+                // and membership after them.
+                let ordering = match *operator as u8 {
+                    2 => Some("<"),
+                    3 => Some("<="),
+                    4 => Some(">"),
+                    5 => Some(">="),
+                    _ => None,
+                };
+                if let Some(ordering) = ordering {
+                    writer.filter(order::preserving(ordering), 2);
+                    writer.add(Instruction::UnpackList(2));
+                }
+                if repeats {
+                    writer.count(64);
+                }
+                writer.add(instruction.clone());
+            }
             Instruction::BeginCapture(_) => {
                 writer.capture(true);
                 writer.add(instruction.clone());
@@ -292,16 +356,12 @@ impl<'s> Writer<'s> {
                 self.add(Instruction::LoadConst(Jinja::from(*name)));
                 self.filter("metered-test", arguments + 1);
             }
-            Instruction::Slice | Instruction::CompareAndPreserve(_) => {
+            Instruction::Slice => {
                 self.count(64);
                 self.add(instruction.clone());
             }
             Instruction::Eq => self.compare("=="),
             Instruction::Ne => self.compare("!="),
-            Instruction::Lt => self.compare("<"),
-            Instruction::Lte => self.compare("<="),
-            Instruction::Gt => self.compare(">"),
-            Instruction::Gte => self.compare(">="),
             Instruction::In => self.compare("in"),
             other => self.add(other.clone()),
         }
@@ -316,9 +376,32 @@ impl<'s> Writer<'s> {
 /// Keeps the compiler from folding constants into something large.
 struct Folding {
     left: u64,
+    /// Where constants end that may not be folded.
+    kept: BTreeSet<usize>,
 }
 
 impl Folding {
+    fn new() -> Self {
+        Folding {
+            left: MOST_FOLDED,
+            kept: BTreeSet::new(),
+        }
+    }
+
+    fn finish(self) -> Result<(), Unfit> {
+        match self.kept.is_empty() {
+            true => Ok(()),
+            false => Err(Unfit::Kept(self.kept)),
+        }
+    }
+
+    /// Keeps constants apart between which an operator means something else here.
+    fn keep(&mut self, differs: bool, operand: &Expr<'_>) {
+        if differs {
+            self.kept.insert(leaf_end(operand));
+        }
+    }
+
     fn stmts(&mut self, stmts: &[Stmt<'_>]) -> Result<(), EvalError> {
         stmts.iter().try_for_each(|stmt| self.stmt(stmt))
     }
@@ -404,12 +487,18 @@ impl Folding {
             Expr::BinOp(binary) => {
                 self.expr(&binary.left)?;
                 self.expr(&binary.right)?;
+                self.keep(
+                    differs(binary.op, &binary.left, &binary.right),
+                    &binary.left,
+                );
                 self.fold(binary.op, &binary.left, &binary.right)
             }
             Expr::Compare(compare) => {
                 self.expr(&compare.expr)?;
                 let mut others = compare.ops.iter();
-                others.try_for_each(|other| self.expr(&other.expr))
+                others.try_for_each(|other| self.expr(&other.expr))?;
+                self.keep(unordered(compare), &compare.expr);
+                Ok(())
             }
             Expr::IfExpr(choice) => {
                 self.expr(&choice.test_expr)?;
@@ -482,6 +571,60 @@ impl Folding {
         })?;
         Ok(())
     }
+}
+
+/// Whether an operator between constants gives another value here than in minijinja.
+fn differs(operator: BinOpKind, left: &Expr<'_>, right: &Expr<'_>) -> bool {
+    let ordering = matches!(
+        operator,
+        BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte
+    );
+    if !ordering && !matches!(operator, BinOpKind::Concat) {
+        return false;
+    }
+    let (Some(left), Some(right)) = (left.as_const(), right.as_const()) else {
+        return false;
+    };
+    match ordering {
+        true => !order::comparable(&left, &right),
+        // Texts are joined alike; what is made a text is written our way.
+        false => left.as_str().is_none() || right.as_str().is_none(),
+    }
+}
+
+/// Whether constants are compared between which there is no order.
+fn unordered(compare: &Compare<'_>) -> bool {
+    let Some(mut left) = compare.expr.as_const() else {
+        return false;
+    };
+    for next in &compare.ops {
+        let Some(right) = next.expr.as_const() else {
+            return false;
+        };
+        let ordering = matches!(
+            next.op,
+            CompareOpKind::Lt | CompareOpKind::Lte | CompareOpKind::Gt | CompareOpKind::Gte
+        );
+        if ordering && !order::comparable(&left, &right) {
+            return true;
+        }
+        left = right;
+    }
+    false
+}
+
+/// Where the first constant of a constant expression ends.
+fn leaf_end(expr: &Expr<'_>) -> usize {
+    let inner = match expr {
+        Expr::UnaryOp(unary) => Some(&unary.expr),
+        Expr::BinOp(binary) => Some(&binary.left),
+        Expr::Compare(compare) => Some(&compare.expr),
+        Expr::List(list) => list.items.first(),
+        Expr::Tuple(tuple) => tuple.items.first(),
+        Expr::Map(map) => map.values.first(),
+        _ => None,
+    };
+    inner.map_or_else(|| expr.span().end_offset as usize, leaf_end)
 }
 
 /// The bytes of a constant, roughly.

@@ -13,7 +13,7 @@ use super::error::EvalError;
 use super::held::{self, Held};
 use super::jinja::{self, Filtered};
 use super::meter::{self, Meter};
-use super::scope::{Context, Found, Instant, Plan, step};
+use super::scope::{Context, Found, Instant, Plan, Variable, step};
 use super::{Computation, text};
 use crate::value::Value;
 use machine::{Argument, Call, Source};
@@ -24,6 +24,8 @@ pub(super) struct Program {
     filters: Vec<Filter>,
     /// The whole expression is a path.
     path: Option<Vec<String>>,
+    /// The whole expression is the variable of this name.
+    variable: Option<String>,
 }
 
 struct Filter {
@@ -53,6 +55,8 @@ enum Given {
     Undefined,
     Value(Value),
     Unquoted(Arc<str>),
+    /// `{name}` of a name that is no variable, as it was written.
+    Written(String),
 }
 
 /// What the text of a function is.
@@ -168,11 +172,14 @@ impl Program {
         let part = &text[range];
         let analysis = expression::expression(part, Dialect::Js);
         let path = path(part, &analysis).filter(|_| filters.is_empty());
+        let variable = variable(part).filter(|_| filters.is_empty());
+        let variable = variable.map(str::to_owned);
         let filters: Result<_, _> = filters.iter().map(|call| Filter::new(text, call)).collect();
         Ok(Program {
             function: Code::new(part, Shape::Expression, analysis)?,
             filters: filters?,
             path,
+            variable,
         })
     }
 
@@ -184,6 +191,7 @@ impl Program {
             function: Code::new(text, shape, analysis)?,
             filters: Vec::new(),
             path: None,
+            variable: None,
         })
     }
 
@@ -198,10 +206,16 @@ impl Program {
             Given::Undefined => Value::Null,
             Given::Value(value) => value,
             Given::Unquoted(text) => Value::Str(text),
+            Given::Written(text) => Value::text(text),
         })
     }
 
     fn given(&self, context: &Context<'_>) -> Result<Given, EvalError> {
+        if let Some(name) = &self.variable
+            && let Variable::Unknown = context.scope.variable(name)
+        {
+            return Ok(Given::Written(format!("{{{name}}}")));
+        }
         let mut given = match self.function.call(context)? {
             Some(value) => Given::Value(value),
             None => Given::Undefined,
@@ -219,6 +233,7 @@ impl Program {
                 Given::Undefined => None,
                 Given::Value(value) => Some(value.clone()),
                 Given::Unquoted(text) => Some(Value::Str(text.clone())),
+                Given::Written(text) => Some(Value::text(text)),
             };
             given = match jinja::filter(&filter.name, value.as_ref(), arguments)? {
                 Filtered::Value(value) => Given::Value(value),
@@ -244,6 +259,14 @@ impl Filter {
             arguments,
         })
     }
+}
+
+/// The name of the variable that an expression is, if it is nothing else: `{name}`, as states write
+/// it, is `variable("name")`.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.trim().strip_prefix("variable(\"")?;
+    let name = name.strip_suffix("\")")?;
+    (!name.contains(['"', '\\'])).then_some(name)
 }
 
 /// The path an expression is, if it is nothing else.
@@ -294,6 +317,7 @@ impl Template {
                     Given::Undefined => {}
                     Given::Value(value) => text::write(&mut out, &value)?,
                     Given::Unquoted(text) => out.push_str(&text),
+                    Given::Written(text) => out.push_str(&text),
                 },
             }
         }
@@ -313,6 +337,7 @@ impl Template {
                         Given::Undefined => Held::Value(Value::Null),
                         Given::Value(value) => Held::Value(value),
                         Given::Unquoted(text) => Held::Raw(text.to_string()),
+                        Given::Written(text) => Held::Written(text),
                     });
                 }
             }

@@ -1,11 +1,11 @@
 //! Quoting values for the place of a command they stand in.
 //!
 //! A command is rendered with a mark in place of every value; the values are kept aside. Then the
-//! rendered text, which only the author of the workflow wrote, is read once by a small lexer of
-//! the shell's language, and each value is put in as its place demands. No value is ever read as
-//! shell, so none can become code.
+//! rendered text, which only the author of the workflow wrote, is read once as the shell would read
+//! it, and each value is put in as its place demands. No value is ever read as shell, so none can
+//! become code.
 
-mod lexer;
+mod composition;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +31,7 @@ pub(super) fn compose(rendered: &str, held: &[Held], reader: Reader) -> Result<S
         .iter()
         .any(|held| matches!(held, Held::Raw(_) | Held::Written(_)))
     {
-        return lexer::compose(rendered, held, reader);
+        return composition::compose(rendered, held, reader);
     }
     let mut text = String::new();
     let mut rest = rendered;
@@ -49,7 +49,7 @@ pub(super) fn compose(rendered: &str, held: &[Held], reader: Reader) -> Result<S
         rest = &rest[length..];
     }
     text.push_str(rest);
-    lexer::compose(&text, held, reader)
+    composition::compose(&text, held, reader)
 }
 
 /// A value as words of the shell: a list as several, anything else as one.

@@ -59,6 +59,9 @@ const PLACES: &[Place] = &[
     place("x=V; y=\"V\"; test \"$x\" = \"$y\" && printf '%s\\0' \"$y\"", "V"),
     place("export E=V; printf '%s\\0' \"$E\"", "V"),
     place(": && printf '%s\\0' V || printf 'no\\0'", "V"),
+    place("N=/t/; printf '%s\\0' \"$NV\"", "/t/V"),
+    place("N=/t/; printf '%s\\0' $NV", "/t/V"),
+    place("N=/t/; printf '%s\\0' a$NV\"b\\$NV\"", "a/t/Vb$NV"),
 ];
 
 /// Places that only bash has.
@@ -97,6 +100,9 @@ const SUBSHELLS: &[Place] = &[
     place("x=$(cat <<EOF\n\"V\" '.\nEOF\n); printf '%s\\0' \"$x\"", "\"V\" '."),
     place("cat <<A <<B\nV\nA\nVV\nB\nprintf '%s\\0' V", "VV\nV"),
     place("cat <<EOF\n${unset:-x} $(printf y) V\nEOF\nprintf '\\0'", "x y V\n"),
+    place("N=/t/\ncat <<EOF\n$NV a$NV\nEOF\nprintf '\\0'", "/t/V a/t/V\n"),
+    place("N=/t/; printf '%s\\0' \"$(printf '%s.' \"$NV\")\"", "/t/V."),
+    place("N=/t/; x=`printf '%s.' $NV`; printf '%s\\0' \"$x\"", "/t/V."),
 ];
 
 fn values(count: u64, seed: u64) -> Vec<String> {

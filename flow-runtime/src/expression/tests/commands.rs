@@ -219,3 +219,16 @@ fn a_sign_right_after_an_expansion_begins_no_comment() {
     }
     assert_eq!(with("(( 1 ))# {{ x }}", r#""a;b""#), Err(ErrorKind::Place));
 }
+
+#[test]
+fn braces_around_no_variable_reach_the_shell_as_they_are_written() {
+    for dialect in [Dialect::Jinja, Dialect::Js] {
+        let command = |source: &str| super::command(source, dialect).unwrap();
+        let fd = r#"exec {{ variable("fd") }}>log"#;
+        assert_eq!(command(fd), "exec {fd}>log");
+        assert_eq!(
+            command(r#"echo "{{ variable("nope") }}" {{ variable("session_id") }}"#),
+            r#"echo "{nope}" s-1"#
+        );
+    }
+}

@@ -117,6 +117,177 @@ fn an_expression_has_its_native_value() {
 }
 
 #[test]
+fn a_map_is_a_map_beside_statements_too() {
+    for (source, text) in [
+        ("{% set p = 1 %}{{ {'id': p} }}", r#"{"id":1}"#),
+        ("{% set m = {'z': state.count} %}{{ m.z }}", "5"),
+        (
+            "{% for k, v in {'z': state.count} | items %}{{ k }}={{ v }}{% endfor %}",
+            "z=5",
+        ),
+        (
+            "{% for n in inputs.tags %}{{ {'name': n} | tojson }}{% endfor %}",
+            r#"{"name":"a"}{"name":"b"}"#,
+        ),
+        ("{% with m = {'a': item.id} %}{{ m.a }}{% endwith %}", "7"),
+        (
+            "{% macro show(m) %}{{ m.a }}{% endmacro %}{{ show({'a': item.id}) }}",
+            "7",
+        ),
+        ("{% set m = {} %}{{ m }}", "{}"),
+        ("{% set m = {'a': 1, 'a': item.id} %}{{ m }}", r#"{"a":7}"#),
+    ] {
+        assert_eq!(render(source), text, "{source}");
+    }
+}
+
+#[test]
+fn values_of_different_kinds_have_no_order() {
+    for (source, kinds) in [
+        ("'2' > 5", "a string and a number; `| int`"),
+        ("inputs.name > inputs.count", "a string and a number"),
+        ("inputs.count <= inputs.name", "a number and a string"),
+        ("none < 3", "null and a number; `| default(0, true)`"),
+        ("inputs.none < 3", "null and a number"),
+        ("[1] > 3", "an array and a number; `| length`"),
+        ("inputs.tags >= 3", "an array and a number"),
+        ("[1, 'a'] < [1, 2]", "a string and a number"),
+        ("{'a': 1} < {'a': 2}", "an object and an object"),
+        ("1 < inputs.name < 3", "a number and a string"),
+        ("1 < 2 < inputs.name", "a number and a string"),
+        ("0 < 1 < 'a'", "a number and a string"),
+        ("1 if -1 < 'a' else 2", "a number and a string"),
+        ("inputs.name is lt(3)", "a string and a number"),
+        (
+            "inputs.tags | select('gt', 3) | list",
+            "a string and a number",
+        ),
+        ("['b', 1] | sort", "a string and a number"),
+        ("[3, none] | max", "a number and null"),
+        (
+            "[{'n': 1}, {'n': 'a'}] | sort(attribute='n')",
+            "a number and a string",
+        ),
+    ] {
+        let (kind, message) = fails(source);
+        assert_eq!(kind, ErrorKind::Type, "{source}: {message}");
+        assert!(message.contains(kinds), "{source}: {message}");
+    }
+    let error = super::render("{% if inputs.name > 3 %}a{% endif %}", Dialect::Jinja).unwrap_err();
+    assert!(
+        error
+            .message
+            .contains("`>` cannot order a string and a number"),
+        "{error:?}"
+    );
+    for (source, value) in [
+        ("1 < 2.5 <= 2.5", "true"),
+        ("true < 2 and 1 >= true", "true"),
+        ("'a' < 'b' < 'c'", "true"),
+        ("'b' > inputs.tags[0]", "true"),
+        ("3 > inputs.count > 1", "false"),
+        ("1 == 1 < 2 != 'a'", "true"),
+        ("1 in [1] in [[1]]", "true"),
+        ("[1, 2] < [1, 3] and [1] < [1, 0] and [] < [0]", "true"),
+        ("inputs.tags <= ['a', 'b']", "true"),
+        ("'2' == 2", "false"),
+        ("false and '2' > 5", "false"),
+        ("now() <= now()", "true"),
+        ("[3, 1.5, true] | sort", "[true,1.5,3]"),
+        ("['b', 'A'] | sort", r#"["A","b"]"#),
+        ("state.files | sort(attribute='path') | length", "2"),
+        ("[{'n': 1}, {}] | sort(attribute='n') | length", "2"),
+        ("[[2, 'a'], [1, 'b']] | min", r#"[1,"b"]"#),
+    ] {
+        assert_eq!(eval(source), json(value), "{source}");
+    }
+}
+
+#[test]
+fn constants_are_written_as_all_values_are() {
+    for (source, text) in [
+        ("'n' ~ true", "ntrue"),
+        ("'n' ~ true ~ none ~ 2.0", "ntruenull2"),
+        ("true ~ [1, none]", "true[1,null]"),
+        ("-1 ~ ''", "-1"),
+        ("{'a': 1} ~ ''", r#"{"a":1}"#),
+        ("[] ~ ''", "[]"),
+        ("'%s' | format(true)", "true"),
+        (
+            "'%s %d%% %5s|%-3s|' | format(none, 3, [1], 'x')",
+            "null 3%   [1]|x  |",
+        ),
+        ("'%03d %s' | format(7, false)", "007 false"),
+    ] {
+        assert_eq!(eval(source), Value::text(text), "{source}");
+    }
+}
+
+#[test]
+fn the_methods_of_python_give_what_they_give_in_python() {
+    for (source, value) in [
+        ("'TestHook'.removeprefix('Test')", r#""Hook""#),
+        ("'BaseTest'.removeprefix('Test')", r#""BaseTest""#),
+        ("'MiscTests'.removesuffix('Tests')", r#""Misc""#),
+        ("'a,b,c'.rsplit(',', 1)", r#"["a,b","c"]"#),
+        ("' a  b c '.rsplit()", r#"["a","b","c"]"#),
+        ("' a  b c '.rsplit(none, 1)", r#"[" a  b","c"]"#),
+        ("'a,b'.rsplit(',')", r#"["a","b"]"#),
+        ("''.rsplit()", "[]"),
+        ("'a=b=c'.partition('=')", r#"["a","=","b=c"]"#),
+        ("'abc'.partition('=')", r#"["abc","",""]"#),
+        ("'a=b=c'.rpartition('=')", r#"["a=b","=","c"]"#),
+        ("'abc'.rpartition('=')", r#"["","","abc"]"#),
+        ("'42'.zfill(5)", r#""00042""#),
+        ("'-42'.zfill(5)", r#""-0042""#),
+        ("'12345'.zfill(3)", r#""12345""#),
+        ("'ab'.ljust(4) ~ '|'", r#""ab  |""#),
+        ("'ab'.rjust(4, '.')", r#""..ab""#),
+        ("'ab'.center(5, '*')", r#""**ab*""#),
+        ("'abc'.center(6, '*')", r#""*abc**""#),
+        ("'äbcb'.index('b')", "1"),
+        ("'äbcb'.rindex('b')", "3"),
+        ("'abcb'.index('b', 2)", "3"),
+        ("'abcb'.index('b', -1)", "3"),
+        ("'Straße'.casefold()", r#""strasse""#),
+        ("'aBc'.swapcase()", r#""AbC""#),
+        (
+            r"'01\t012\t0123\t01234'.expandtabs()",
+            r#""01      012     0123    01234""#,
+        ),
+        (
+            r"'01\t012\t0123\t01234'.expandtabs(4)",
+            r#""01  012 0123    01234""#,
+        ),
+        (
+            "'12'.isdecimal() and not '1.2'.isdecimal() and not ''.isdecimal()",
+            "true",
+        ),
+        ("'٣'.isdecimal() and not '²'.isdecimal()", "true"),
+        (
+            "'They Are 3D'.istitle() and not 'They are'.istitle()",
+            "true",
+        ),
+        ("'a_1'.isidentifier() and not '1a'.isidentifier()", "true"),
+        ("inputs.tags.index('b')", "1"),
+        ("state.user.copy().name", r#""Ada""#),
+    ] {
+        assert_eq!(eval(source), json(value), "{source}");
+    }
+    for source in [
+        "'abc'.index('x')",
+        "'abc'.rindex('x')",
+        "inputs.tags.index('x')",
+        "'abc'.partition('')",
+        "'abc'.ljust(5, 'ab')",
+        "'a'.zfill(100000)",
+    ] {
+        let (kind, message) = fails(source);
+        assert_eq!(kind, ErrorKind::Type, "{source}: {message}");
+    }
+}
+
+#[test]
 fn what_is_undefined_is_an_error_that_names_it() {
     for (source, named) in [
         ("state.nope", "`state.nope`"),

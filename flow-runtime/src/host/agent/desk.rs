@@ -4,7 +4,7 @@
 //! A run that waits for its agents holds no lock and nothing goes on for it; it can be put away at
 //! any time. What others write to the run is noticed before every request.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::secrets::masked_failure;
 use super::result::{Meant, Unfit, meant};
 use super::step::{self, TaskPage};
-use super::{AgentError, Outcome, Submission, Turn, TurnStatus};
+use super::{AgentError, AgentStep, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::{called, called_by};
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
@@ -45,13 +45,30 @@ pub(super) enum Request {
     },
     /// Something that happened to the run.
     Record {
-        happening: Happening,
+        happening: Box<Happening>,
         reply: oneshot::Sender<Result<(), AgentError>>,
     },
-    /// The workflow that an action calls may be over.
-    Redo(ActionId),
+    /// The workflow that an action calls may be over; answered with who has the run to see to it.
+    Redo {
+        call: ActionId,
+        reply: oneshot::Sender<Holder>,
+    },
+    /// Somebody goes on with a run that others have left; answered with the runs it has called and
+    /// that are under way.
+    TakeUp(oneshot::Sender<Vec<RunId>>),
     /// Reads the run.
     Read(Box<dyn FnOnce(&Driver) + Send>),
+}
+
+/// Who does what a run wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The desk that is asked.
+    Here,
+    /// Somebody else in this process, or nobody.
+    Beside,
+    /// Another process.
+    Elsewhere,
 }
 
 /// Whose next step is asked for, and how patiently.
@@ -65,6 +82,8 @@ pub(super) struct Look {
     pub(super) for_others: bool,
     /// Whether the run is to go on.
     pub(super) drives: bool,
+    /// Whether nobody waits for the answer.
+    pub(super) unattended: bool,
 }
 
 /// What a desk answers.
@@ -103,6 +122,8 @@ pub(super) enum Submitted {
     Taken(Option<String>),
     /// The step had its result before, and this one changes nothing; look at the same place.
     Repeated(Option<String>),
+    /// The step is over when its tasks are, and takes no result; look at the same place.
+    OfTasks(Option<String>),
     /// It is for a run that this one has called.
     Called(Called),
 }
@@ -129,10 +150,15 @@ pub(super) struct Desk {
     /// Something that the run wants is not being done here: another process does it, or nobody has
     /// asked for the run to go on.
     behind: bool,
-    /// Somebody has asked for the run to go on; before that it is only looked at.
+    /// Another process had the run when it was wanted here last.
+    elsewhere: bool,
+    /// Somebody asks for the run to go on, or it does; otherwise it is only looked at.
     awake: bool,
     /// Nobody has begun what the run wants.
     fresh: bool,
+    /// Fan-outs whose tasks nobody has asked for since the run was taken up: they are handed out
+    /// again.
+    left: BTreeSet<ActionId>,
     /// Those that wait for something to happen.
     waiters: Vec<Waiter>,
     /// Those that wait for their turn to begin a task, by fan-out.
@@ -174,8 +200,10 @@ impl Desk {
             requests,
             lock: None,
             behind: false,
+            elsewhere: false,
             awake: false,
             fresh: false,
+            left: BTreeSet::new(),
             waiters: Vec::new(),
             queued: BTreeMap::new(),
             going: Arc::clone(&going),
@@ -218,9 +246,7 @@ impl Desk {
                 self.driver.note_sleep().await?;
             }
             if !going {
-                if self.driver.is_unnoticed() && !self.behind {
-                    self.driver.note_standing().await?;
-                }
+                self.note_standing().await?;
                 self.lock = None;
             }
             self.going.store(going, Ordering::Relaxed);
@@ -236,7 +262,10 @@ impl Desk {
                 _ = look.tick(), if going || waits => Event::Look,
             };
             match event {
-                Event::Stop => return Ok(self.driver.note_standing().await?),
+                Event::Stop if self.awake && !self.behind => {
+                    return Ok(self.driver.note_stopped().await?);
+                }
+                Event::Stop => return Ok(()),
                 Event::Asked(None) => open = false,
                 Event::Asked(Some(request)) => self.serve(request).await?,
                 Event::Came(Some(message)) => {
@@ -245,11 +274,22 @@ impl Desk {
                 }
                 Event::Came(None) => return Ok(()),
                 Event::Look => {
+                    self.awake &= self.is_driven_on();
                     self.refresh().await?;
                     self.answer().await?;
                 }
             }
         }
+    }
+
+    /// Tells the list of runs that the run waits, or is over, when nothing goes on here. Whoever
+    /// only looks at a run leaves its record as it is.
+    async fn note_standing(&mut self) -> Result<(), Error> {
+        let is_ours = self.awake && !self.behind && !self.driver.is_going();
+        if is_ours && self.driver.is_unnoticed() {
+            self.driver.note_standing().await?;
+        }
+        Ok(())
     }
 
     /// Does what a run wants. What is the server's takes the right to act on the run.
@@ -278,15 +318,34 @@ impl Desk {
         let (journal, run) = (self.driver.host.journal().clone(), self.driver.id);
         let lock = match journal.lock(run) {
             Ok(lock) => lock,
-            Err(journal::Error::Held { .. }) => return Ok(false),
+            Err(journal::Error::Held { pid, .. }) => {
+                self.elsewhere = pid != Some(std::process::id());
+                return Ok(false);
+            }
             Err(error) => return Err(error.into()),
         };
+        self.elsewhere = false;
         for orphan in journal.orphans(run)? {
             end_group(&orphan.group).await;
             journal.forget_process(run, &orphan.action).await?;
         }
         self.lock = Some(lock);
         Ok(true)
+    }
+
+    /// Whether the run still is to go on here: it does already, or somebody who has asked for that
+    /// waits. Whoever was answered may not come back, and then nothing is begun for them.
+    fn is_driven_on(&self) -> bool {
+        let mut waiting = self.waiters.iter().chain(self.queued.values().flatten());
+        self.lock.is_some() || waiting.any(|waiter| waiter.what.drives && !waiter.reply.is_closed())
+    }
+
+    fn holder(&self) -> Holder {
+        match (self.behind, self.elsewhere) {
+            (false, _) => Holder::Here,
+            (true, false) => Holder::Beside,
+            (true, true) => Holder::Elsewhere,
+        }
     }
 
     /// Takes in what others have written, and what they have left undone.
@@ -296,19 +355,29 @@ impl Desk {
         self.act(effects).await?;
         if self.behind && self.acquire().await? {
             self.behind = false;
+            let fresh = std::mem::take(&mut self.fresh);
             self.driver.wake().await?;
-            self.driver.begin_missing(std::mem::take(&mut self.fresh));
+            if !fresh {
+                self.driver.note_due().await?;
+            }
+            self.driver.begin_missing(fresh);
         }
         Ok(())
     }
 
     async fn serve(&mut self, request: Request) -> Result<(), Arc<Error>> {
+        self.awake &= self.is_driven_on();
         self.awake |= match &request {
             Request::Look { what, .. } => what.drives,
-            Request::Submit { .. } | Request::Record { .. } | Request::Redo(_) => true,
+            Request::Submit { .. }
+            | Request::Record { .. }
+            | Request::Redo { .. }
+            | Request::TakeUp(_) => true,
             Request::Read(_) => false,
         };
         self.refresh().await?;
+        // Whoever looks at the list after an answer sees what the answer says.
+        self.note_standing().await?;
         match request {
             Request::Look { what, reply } => self.look(what, reply).await?,
             Request::Submit {
@@ -320,14 +389,18 @@ impl Desk {
                 self.reply(reply, submitted)?;
             }
             Request::Record { happening, reply } => {
-                let recorded = self.record(foreign(happening)).await;
+                let recorded = self.record(foreign(*happening)).await;
                 self.reply(reply, recorded.map_err(AgentError::from))?;
             }
-            Request::Redo(call) => {
+            Request::Redo { call, reply } => {
                 let action = self.driver.run.action(call).cloned();
                 if let Some(action) = action.filter(|_| self.driver.parked.contains(&call)) {
                     self.act(vec![Effect::Act(action)]).await?;
                 }
+                let _ = reply.send(self.holder());
+            }
+            Request::TakeUp(reply) => {
+                let _ = reply.send(self.take_up());
             }
             Request::Read(read) => {
                 read(&self.driver);
@@ -335,6 +408,31 @@ impl Desk {
             }
         }
         self.answer().await
+    }
+
+    /// Nobody works on the tasks under way any more: whoever asks next starts their sub-agents.
+    fn take_up(&mut self) -> Vec<RunId> {
+        let run = &self.driver.run;
+        let Some(data) = run.data() else {
+            return Vec::new();
+        };
+        let under_way = data.waiting.keys().copied();
+        let is_delegated = |id: &ActionId| run.tasks(*id).is_some_and(|it| it.fan.is_delegated());
+        self.left = under_way.filter(is_delegated).collect();
+        let journal = self.driver.host.journal();
+        let pending = run.pending().into_iter();
+        let called = pending.filter_map(|effect| match effect {
+            Effect::Act(action) if matches!(action.what, Deed::Call { .. }) => {
+                Some(called(self.driver.id, &action))
+            }
+            _ => None,
+        });
+        called
+            .filter(|called| {
+                let record = journal.run(*called);
+                record.is_ok_and(|record| !record.status.is_final())
+            })
+            .collect()
     }
 
     /// Gives an answer. A failure of the journal ends the desk as well.
@@ -393,7 +491,8 @@ impl Desk {
                     | TurnStatus::Failed
                     | TurnStatus::Cancelled => true,
                 };
-                if patient && in_time && (by_itself || what.for_others) {
+                let is_left = what.unattended && self.holder() == Holder::Elsewhere;
+                if patient && in_time && (by_itself || what.for_others) && !is_left {
                     self.waiters.push(Waiter { what, reply });
                 } else {
                     let _ = reply.send(Ok(Answer::Turn(Box::new(turn))));
@@ -458,9 +557,15 @@ impl Desk {
                 let Part::Task { tasks, item } = part else {
                     return Ok(self.part(Part::Main, None, what));
                 };
+                if what.drives {
+                    self.left.remove(&tasks);
+                }
                 match state {
                     TaskState::Begun => return Ok(self.part(part, Some(name), what)),
-                    TaskState::Open { free } if !free || !what.drives => {
+                    TaskState::Open { free: false } => {
+                        return Ok(Seen::Queued(tasks, self.in_line(name)));
+                    }
+                    TaskState::Open { .. } if !what.drives => {
                         let turn = self.turn(TurnStatus::Waiting).of(name);
                         return Ok(Seen::Queued(tasks, turn));
                     }
@@ -491,19 +596,32 @@ impl Desk {
             Ok(()) => {}
             // Somebody else has begun it, or filled the last place.
             Err(Error::Refused(Refusal::Task(_))) => {
-                let turn = self.turn(TurnStatus::Waiting).of(name);
-                return Ok(Seen::Queued(tasks, turn));
+                return Ok(Seen::Queued(tasks, self.in_line(name)));
             }
             Err(error) => return Err(error.into()),
         }
         Box::pin(self.see(what)).await
     }
 
+    /// A task that cannot begin yet.
+    fn in_line(&self, task: &str) -> Turn {
+        let mut turn = self.turn(TurnStatus::Waiting).of(task);
+        let note = "as many tasks are under way as may be at once (`max_parallel`, `sequential`): \
+            this one waits for its turn, and begins with the first `get_next_step` that finds room";
+        turn.note = Some(note.to_owned());
+        turn
+    }
+
     /// What there is to say of a task that is over.
     fn ended(&self, name: &str, ended: TaskState<'_>) -> Seen {
         let mut turn = self.turn(TurnStatus::Completed).of(name);
         match ended {
-            TaskState::Completed(output) => turn.output = output.clone(),
+            TaskState::Completed(Some(output)) => turn.output = output.clone(),
+            TaskState::Completed(None) => {
+                let note =
+                    "the task is over, and what it gave is no longer kept here: the run has it";
+                turn.note = Some(note.to_owned());
+            }
             TaskState::Failed(failure) => {
                 turn.status = TurnStatus::Failed;
                 turn.error = Some(failure.clone());
@@ -534,13 +652,17 @@ impl Desk {
                     let action = self.driver.host.shown(self.driver.id, action);
                     step::of_action(&self.driver.host, run, &action)
                 }
-                Handout::Tasks(tasks) => {
-                    let all = step::Listed::All(what.page);
-                    step::of_tasks(&self.driver.host, run, self.driver.id, tasks, all)
-                }
+                Handout::Tasks(tasks) => self.tasks_step(tasks, step::Listed::New(what.page)),
                 Handout::Action(_) => continue,
             };
             let mut turn = named(self.turn(TurnStatus::Waiting));
+            turn.step = Some(step::masked(step));
+            return Seen::Answer(Answer::Turn(Box::new(turn)));
+        }
+        let mut under_way = found.under_way.iter();
+        if let Some(tasks) = under_way.find(|tasks| self.left.contains(&tasks.id)) {
+            let mut turn = named(self.turn(TurnStatus::Waiting));
+            let step = self.tasks_step(tasks, step::Listed::Open(what.page));
             turn.step = Some(step::masked(step));
             return Seen::Answer(Answer::Turn(Box::new(turn)));
         }
@@ -554,23 +676,24 @@ impl Desk {
         let mut turn = named(self.turn(TurnStatus::Running));
         if !found.under_way.is_empty() && !self.goes_on(&found) {
             turn.status = TurnStatus::WaitingForTasks;
-            let page = TaskPage {
-                most: Some(what.page.most.unwrap_or(LISTED)),
-                ..what.page
-            };
-            let open = found.under_way.first().map(|tasks| {
-                let open = step::Listed::Open(page);
-                step::of_tasks(&self.driver.host, run, self.driver.id, tasks, open)
-            });
+            let open = found.under_way.first();
+            let open = open.map(|tasks| self.tasks_step(tasks, step::Listed::Beside));
             turn.open_step = open.map(step::masked);
         } else if task.is_some() && found.queued && found.steps.is_empty() {
             turn.status = TurnStatus::Waiting;
+            let note = "as much is under way in the run as may be at once: this waits for its turn";
+            turn.note = Some(note.to_owned());
         } else if found.steps.is_empty() && !found.goes_on && found.wakes.is_some() {
             turn.status = TurnStatus::Sleeping;
             turn.wakes = found.wakes;
         }
         self.list_open(&found.under_way, what.page, &mut turn);
         Seen::Going(turn)
+    }
+
+    fn tasks_step(&self, tasks: &Tasks<'_>, which: step::Listed) -> AgentStep {
+        let Driver { host, run, id, .. } = &self.driver;
+        step::of_tasks(host, run, *id, tasks, which)
     }
 
     /// Whether an action calls a run that somebody else goes on with.
@@ -646,7 +769,7 @@ impl Desk {
         let action = match run.named(&name) {
             Named::Action(action) if self.is_awaited(action) => {
                 if let Deed::Call { .. } = action.what {
-                    return Err(self.not_pending(&name));
+                    return Err(self.not_pending(Some(&name)));
                 }
                 action.clone()
             }
@@ -663,7 +786,7 @@ impl Desk {
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
                     let tasks = run.tasks(tasks).map(|it| (it.id, run.part_of_tasks(&it)));
-                    let (id, part) = tasks.ok_or_else(|| self.not_pending(&name))?;
+                    let (id, part) = tasks.ok_or_else(|| self.not_pending(Some(&name)))?;
                     return self.submit_tasks(id, part, submission).await;
                 }
                 NamedTask::Task(..)
@@ -672,28 +795,39 @@ impl Desk {
                 | NamedTask::Forgotten => {
                     return Ok(Submitted::Repeated(task_before(run, &name)));
                 }
-                NamedTask::Nobody | NamedTask::Called(..) => return Err(self.not_pending(&name)),
+                NamedTask::Nobody | NamedTask::Called(..) => {
+                    return Err(self.not_pending(Some(&name)));
+                }
             },
-            Named::Action(_) | Named::Later => return Err(self.not_pending(&name)),
+            Named::Action(_) | Named::Later => return Err(self.not_pending(Some(&name))),
         };
-        let task = self.task_of(run.part(&action));
+        let part = run.part(&action);
+        let task = self.task_of(part);
+        self.driver.host.expect_session_here(run)?;
         let happening = happening(&action, submission)?;
         self.record(foreign(happening)).await?;
+        // Its sub-agent is there after all.
+        if let Part::Task { tasks, .. } = part {
+            self.left.remove(&tasks);
+        }
         self.driver.give_up(action.id);
         Ok(Submitted::Taken(task))
     }
 
-    /// The name of the step that somebody means by a name: where it is the bare id of a step and
-    /// one of that id waits, that one.
+    /// The name of the step that somebody means by a name: where one step that waits is shown so,
+    /// or has that bare id, that one.
     fn meant_by(&self, name: &str) -> String {
         let run = &self.driver.run;
         if let Named::Nobody = run.named(name)
             && let NamedTask::Nobody = run.named_task(name)
         {
-            let awaited = self.awaited().into_iter();
-            let mut alike = awaited.filter(|action| action.node == name);
-            if let (Some(only), None) = (alike.next(), alike.next()) {
-                return run.step_name(&only);
+            let awaited = self.awaited();
+            let shown = awaited.iter().find(|action| action.name() == name);
+            let mut alike = awaited.iter().filter(|action| action.node == name);
+            if let (Some(meant), _, _) | (None, Some(meant), None) =
+                (shown, alike.next(), alike.next())
+            {
+                return run.step_name(meant);
             }
         }
         name.to_owned()
@@ -708,7 +842,7 @@ impl Desk {
     ) -> Result<Submitted, AgentError> {
         let task = self.task_of(part);
         match submission.outcome {
-            Outcome::Success => {}
+            Outcome::Success => return Ok(Submitted::OfTasks(task)),
             Outcome::Failed | Outcome::TimedOut | Outcome::Declined => {
                 let failed = Happening::Failed {
                     action: tasks,
@@ -770,11 +904,11 @@ impl Desk {
                 Handout::Action(_) => {}
             }
         }
-        Err(self.not_pending(""))
+        Err(self.not_pending(None))
     }
 
     /// What waits, for somebody who named something else.
-    fn not_pending(&self, name: &str) -> AgentError {
+    fn not_pending(&self, name: Option<&str>) -> AgentError {
         let run = &self.driver.run;
         let pending = run.handouts(Part::Main).steps;
         let mut pending: Vec<String> = pending
@@ -794,7 +928,7 @@ impl Desk {
         pending.dedup();
         pending.truncate(LISTED);
         AgentError::NotPending {
-            step: name.to_owned(),
+            step: name.map(str::to_owned),
             pending,
             over: match run.status() {
                 Status::Running => None,
@@ -824,11 +958,11 @@ impl Desk {
     }
 }
 
-/// The task that the name of a step begins with.
+/// The sub-agent's task that the name of a step begins with.
 fn task_before(run: &crate::run::Run, name: &str) -> Option<String> {
     let cuts = name.rmatch_indices('/').map(|(cut, _)| cut);
     let mut befores = cuts.map(|cut| &name[..cut]);
-    let task = befores.find(|before| !matches!(run.named_task(before), NamedTask::Nobody));
+    let task = befores.find(|before| run.is_for_sub_agent(before));
     task.map(str::to_owned)
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Meant {
 
 /// A field of a submitted result that is not what it must be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`result.{field}` must be {wanted}, and this is {found}")]
+#[error("`result.{field}` must be {wanted}, and it is {found}")]
 pub struct Unfit {
     /// The field.
     pub field: &'static str,
@@ -44,11 +44,17 @@ pub(super) fn meant(deed: &Deed, given: Option<Value>) -> Result<Meant, Unfit> {
             (PromptKind::Info, None) => Value::map([("acknowledged", Value::Bool(true))]),
             (_, given) => deed.shape(given.unwrap_or_default()),
         }),
-        Deed::Judge { .. } => Meant::Result(match given {
-            // None of them holds.
-            None | Some(Value::Null) => Value::map([("choice", Value::Null)]),
-            Some(given) => deed.shape(given),
-        }),
+        Deed::Judge { .. } => match given {
+            // A result that was forgotten must not end the run: that none holds is to be said.
+            None | Some(Value::Null) => {
+                return Err(Unfit {
+                    field: "choice",
+                    wanted: "the index of the choice that holds, or null if none does",
+                    found: "not given",
+                });
+            }
+            Some(given) => Meant::Result(deed.shape(given)),
+        },
         Deed::Delegate { returns: None, .. } if given.is_none() => Meant::Done,
         Deed::Delegate { .. }
         | Deed::DelegateItem { .. }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use super::super::judged::JUDGE_INSTRUCTIONS;
 use super::super::local::Host;
 use crate::journal::RunId;
+use crate::run::frame::OwnPrompt;
 use crate::run::{Action, Deed, Origin, Run, Tasks};
 use crate::secret;
 use crate::value::Value;
@@ -44,6 +45,8 @@ pub struct Task {
     pub context: Value,
     /// Whether a sub-agent has begun it.
     pub begun: bool,
+    /// What its sub-agent is told, where that is its own.
+    pub prompt: Option<String>,
 }
 
 /// Which of many tasks are listed.
@@ -158,7 +161,10 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
             }
             if let Some(complaint) = complaint {
                 put("complaint", json!(complaint));
-                text.push_str(" The answer before was not accepted: ");
+                text.push_str(
+                    " The answer before was not accepted (where a result has a field \
+                     `response`, that is taken as the answer): ",
+                );
                 text.push_str(complaint);
             }
             (AgentStepType::Delegate, text)
@@ -192,12 +198,18 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
             );
             put("choices", Json::Array(choices.collect()));
             put("result", result.to_json());
+            put("workflow", json!(run.program().graph().name));
+            put("state", json!(action.node));
             (AgentStepType::Judge, JUDGE_INSTRUCTIONS.to_owned())
         }
         Deed::Call { .. } | Deed::Environment { .. } => (AgentStepType::Delegate, String::new()),
     };
     if let Some(seconds) = allowed(run, action) {
         put("timeout", json!(seconds));
+        // A text of the definition may be the end of it so far.
+        if !instructions.is_empty() && !instructions.ends_with(['.', '!', '?', ':', ';']) {
+            instructions.push('.');
+        }
         instructions.push_str(&format!(
             " Stop after {seconds} s: submit status \"timed_out\" then."
         ));
@@ -253,15 +265,8 @@ pub(in crate::host) fn validation(run: &Run, action: &Action) -> Option<Json> {
     let flow_model::graph::Kind::Prompt(prompt) = &run.node(action)?.kind else {
         return None;
     };
-    let rules = serde_json::to_value(&prompt.validation).unwrap_or_default();
-    let told = rules.as_object().into_iter().flatten();
-    let told = told.filter(|(_, rule)| match rule {
-        Json::Null => false,
-        Json::Array(rules) => !rules.is_empty(),
-        _ => true,
-    });
-    let told: Map<String, Json> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
-    (!told.is_empty()).then_some(Json::Object(told))
+    let rules = prompt.validation.rules();
+    (!rules.is_empty()).then_some(Json::Object(rules))
 }
 
 fn prompt(
@@ -272,26 +277,21 @@ fn prompt(
     options: &[Value],
     put: &mut impl FnMut(&str, Json),
 ) -> (AgentStepType, String) {
-    let (word, answer) = match kind {
+    let word = match kind {
         PromptKind::Info => {
             put("message", json!(message));
             let text = "Show `message` to the person as it is. Submit without a result.";
             return (AgentStepType::UserMessage, text.to_owned());
         }
-        PromptKind::Confirm => (
-            "confirm",
-            "{\"confirmed\": true} or {\"confirmed\": false}".to_owned(),
-        ),
-        PromptKind::Text => ("text", "{\"input\": \"…\"}".to_owned()),
+        PromptKind::Confirm => "confirm",
+        PromptKind::Text => "text",
         PromptKind::Choice => {
             let options: Vec<Json> = options.iter().map(Value::to_json).collect();
             put("options", Json::Array(options));
-            (
-                "choice",
-                "{\"selected\": …} with one of `options`".to_owned(),
-            )
+            "choice"
         }
     };
+    let answer = action.what.answer_form();
     put("prompt", json!(message));
     put("kind", json!(word));
     if let Some(rules) = validation(run, action) {
@@ -307,13 +307,9 @@ fn prompt(
 
 /// Seconds that an action may take.
 fn allowed(run: &Run, action: &Action) -> Option<f64> {
-    let deadline = action.deadline?;
     let frame = run.data()?.frames.get(&action.frame)?;
-    let since = match &action.what {
-        Deed::DelegateItem { .. } => return Some(300.0),
-        _ => frame.step.as_ref()?.since,
-    };
-    Some(deadline.saturating_sub(since) as f64 / 1000.0)
+    let allowed = action.allowed(frame.step.as_ref()?.since)?;
+    Some(allowed as f64 / 1000.0)
 }
 
 fn task_description(run: &Run, task: &str) -> Option<String> {
@@ -348,13 +344,15 @@ fn state_update(run: &Run, action: &Action, writes: &[Write]) -> Option<Json> {
     }
 }
 
-/// Which tasks of a fan-out a step lists.
+/// Which tasks of a fan-out a step lists. Those that are over are never among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
-    /// All of them, or one where they are done one after another: nobody has begun.
-    All(TaskPage),
-    /// Those that are not over, for whoever has to start their sub-agents once more.
+    /// All that are to be done, or one where they are done one after another: nobody has begun.
+    New(TaskPage),
+    /// Those begun and those to be done, for whoever has to start their sub-agents once more.
     Open(TaskPage),
+    /// None: the same stand beside the step, in `open_tasks` of the answer.
+    Beside,
 }
 
 /// Tasks as a step.
@@ -369,48 +367,57 @@ pub(super) fn of_tasks(
     let mut definition = Map::new();
     let sequential = tasks.fan.sequential;
     let name = run.tasks_name(tasks);
-    let (step, items): (String, Vec<usize>) = match which {
-        Listed::All(_) if sequential => {
+    let (count, open) = (children.count(), tasks.open());
+    let mut step = name.clone();
+    let items: Vec<usize> = match which {
+        Listed::New(_) if sequential => {
             let next = children.waiting.front().copied();
-            let step = next.map_or(name.clone(), |item| format!("{name}.{item}"));
-            (step, vec![next.unwrap_or(0)])
-        }
-        Listed::All(page) => {
-            let most = page.most.unwrap_or(usize::MAX);
-            let items = (page.from..children.count()).take(most);
-            (name.clone(), items.collect())
+            step = next.map_or(step, |item| format!("{name}.{item}"));
+            vec![next.unwrap_or(0)]
         }
         // Those after the one under way are handed out when it is over.
-        Listed::Open(_) if sequential => (name.clone(), children.running.keys().copied().collect()),
-        Listed::Open(page) => {
+        Listed::Open(_) if sequential => children.running.keys().copied().collect(),
+        Listed::New(page) | Listed::Open(page) => {
             let most = page.most.unwrap_or(usize::MAX);
-            let items = tasks.open_items().skip(page.from).take(most);
-            (name.clone(), items.collect())
+            tasks.open_items().skip(page.from).take(most).collect()
         }
+        Listed::Beside => Vec::new(),
     };
-    let first = items.first().copied().unwrap_or(0);
     let mut listed = Vec::new();
     let mut bytes = 0;
     for item in items {
-        let task = listed_task(run, id, tasks, &name, item);
+        let mut task = listed_task(id, tasks, &name, item);
+        // Of a step that is handed out for the first time they all wait.
+        if matches!(which, Listed::Open(_)) || (open < count && !sequential) {
+            let begun = children.running.contains_key(&item);
+            task["status"] = json!(if begun { "running" } else { "waiting" });
+        }
         bytes += task.to_string().len();
         if bytes > TASKS_FIT && !listed.is_empty() {
             break;
         }
         listed.push(task);
     }
-    let last = first + listed.len();
-    let at_once = tasks.fan.at_once(&run.program().graph().limits);
-    definition.insert("tasks".to_owned(), Json::Array(listed));
-    definition.insert("total_tasks".to_owned(), json!(children.count()));
+    let is_beside = which == Listed::Beside;
+    let from = match which {
+        Listed::New(page) | Listed::Open(page) => page.from,
+        Listed::Beside => 0,
+    };
+    let next = from + listed.len();
     let mut rest = String::new();
-    if matches!(which, Listed::All(_)) && !sequential && last < children.count() {
-        definition.insert("next_task".to_owned(), json!(last));
+    if !sequential && !is_beside && next < open {
+        definition.insert("next_task".to_owned(), json!(next));
         rest = format!(
-            " `tasks` does not hold all of them: call `get_next_step` with `first_task: {last}` \
+            " `tasks` does not hold all of them: call `get_next_step` with `first_task: {next}` \
              for more, before you start any."
         );
     }
+    if !is_beside {
+        definition.insert("tasks".to_owned(), Json::Array(listed));
+    }
+    definition.insert("total_tasks".to_owned(), json!(count));
+    definition.insert("open_tasks".to_owned(), json!(open));
+    let at_once = tasks.fan.at_once(&run.program().graph().limits);
     definition.insert("task".to_owned(), json!(tasks.task.name));
     if let Some(description) = &tasks.task.description {
         definition.insert("description".to_owned(), json!(description));
@@ -443,17 +450,20 @@ pub(super) fn of_tasks(
             "the `sub_agent_prompt` of its task, `workflow_server_rules`"
         }
     };
-    let count = children.count();
-    let instructions = if let Listed::Open(_) = which {
+    let instructions = if let Listed::Open(_) | Listed::Beside = which {
+        let tasks = if is_beside { "open_tasks" } else { "tasks" };
+        let which = match sequential && is_beside {
+            true => "the task in `open_tasks` that has `begun`".to_owned(),
+            false => format!("every task in `{tasks}`, at most {at_once} at a time"),
+        };
         format!(
-            "{} of {count} tasks are not over, and sub-agents may be at work on them. If they are \
+            "{open} of {count} tasks are not over, and sub-agents may be at work on them. If they are \
              not, because you go on with a run of before or because one was lost, start {who} for \
-             every task in `tasks`, at most {at_once} at a time: give each {given} and, from its \
+             {which}: give each {given} and, from its \
              task, `workflow_id`, `task_id` and `context`, and nothing else of what you know; it \
              goes on where the one before has stopped. Wait until all have ended, then call \
              `get_next_step`. If you cannot start sub-agents, do the tasks yourself by the same \
-             prompt. Do not submit a result for this step.",
-            tasks.open()
+             prompt. Do not submit a result for this step: it is over when its tasks are.{rest}"
         )
     } else if sequential {
         format!(
@@ -464,8 +474,12 @@ pub(super) fn of_tasks(
              prompt. Do not submit a result for this step."
         )
     } else {
+        let which = match open < count {
+            true => format!("the {open} tasks that are not over, of {count},"),
+            false => format!("the {count} tasks,"),
+        };
         format!(
-            "Start {who} for every one of the {count} tasks, at most {at_once} at a time: give \
+            "Start {who} for every one of {which} at most {at_once} at a time: give \
              each {given} and, from its task, `workflow_id`, `task_id` and `context`, \
              and nothing else of what you know. Wait until all have ended, then call \
              `get_next_step`. If you cannot start sub-agents, do the tasks yourself by the same \
@@ -481,15 +495,14 @@ pub(super) fn of_tasks(
     )
 }
 
-fn listed_task(run: &Run, id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Json {
+fn listed_task(id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Json {
     let task = task_in(id, tasks, name, item);
     let mut listed = json!({
         "task_id": task.id,
         "workflow_id": id.to_string(),
         "context": task.context.to_json(),
     });
-    // A prompt that depends on the item is the task's own.
-    if let Some(prompt) = run.sub_agent_prompt(tasks, item) {
+    if let Some(prompt) = task.prompt {
         listed["sub_agent_prompt"] = json!(prompt);
     }
     listed
@@ -512,17 +525,17 @@ enum Prompts<'a> {
 
 impl<'a> Prompts<'a> {
     fn of(tasks: &Tasks<'a>) -> Self {
-        match (&tasks.fan.prompt, &tasks.fan.runner) {
+        match (&tasks.children.prompt, &tasks.fan.runner) {
             // What a named agent is told is part of its one step.
             (_, Runner::Agent(_)) => Prompts::Standard(WHOLE_ITEM),
             (None, Runner::SubAgent | Runner::Host) => Prompts::Standard(SUB_AGENT),
-            (Some(_), Runner::SubAgent | Runner::Host) => match &tasks.children.prompt {
-                Some(prompt) => Prompts::Own {
-                    prompt,
-                    rules: SUB_AGENT,
-                },
-                None => Prompts::OfItem { rules: SUB_AGENT },
+            (Some(OwnPrompt::Shared(prompt)), Runner::SubAgent | Runner::Host) => Prompts::Own {
+                prompt,
+                rules: SUB_AGENT,
             },
+            (Some(OwnPrompt::OfItems(_)), Runner::SubAgent | Runner::Host) => {
+                Prompts::OfItem { rules: SUB_AGENT }
+            }
         }
     }
 
@@ -543,10 +556,13 @@ pub(super) fn task(run: &Run, id: RunId, tasks: &Tasks<'_>, item: usize) -> Task
 fn task_in(id: RunId, tasks: &Tasks<'_>, name: &str, item: usize) -> Task {
     let items = tasks.children.items.as_list().unwrap_or_default();
     let value = items.get(item).cloned().unwrap_or_default();
+    let own = tasks.children.prompt.as_ref();
     Task {
         id: format!("{name}.{item}"),
         run: id,
         context: crate::run::task_inputs(tasks.task, &value),
         begun: tasks.children.running.contains_key(&item),
+        // A prompt that depends on the item is the task's own.
+        prompt: own.and_then(|prompt| prompt.of_item(item)).map(Into::into),
     }
 }

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::settings::Server;
+use crate::secret;
 
 /// How long a server may take until it answers. One that is fetched first takes its time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -276,7 +277,11 @@ impl Process {
                 directory.display()
             )));
         }
-        let spawned = Command::new(command)
+        let mut program = Command::new(command);
+        for name in secret::withheld() {
+            program.env_remove(name);
+        }
+        let spawned = program
             .args(args)
             .envs(env.iter().map(|(name, value)| (name, value)))
             .current_dir(directory)

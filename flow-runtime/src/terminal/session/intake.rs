@@ -28,6 +28,23 @@ impl State {
             self.clean.clear();
             return;
         }
+        if let Some(before) = &mut self.before_prompt {
+            before.push_str(&self.clean);
+            match Unfinished::read(before) {
+                Unfinished::Perhaps => {
+                    self.clean.clear();
+                    return;
+                }
+                Unfinished::No => self.clean.clone_from(before),
+                Unfinished::Sign(sign, rest) => {
+                    self.clean = rest.to_owned();
+                    self.sign = Some(sign);
+                    self.cleaner.begin_line();
+                    self.stream.end_line();
+                }
+            }
+            self.before_prompt = None;
+        }
         // At its prompt an editing shell shows again what was typed ahead. Whether that is what
         // comes is told by the command that starts, or by silence.
         let prompt = self.phase == Phase::Prompt && self.shell != Some(Shell::Posix);
@@ -129,16 +146,36 @@ impl Pieces for State {
 
     fn mark(&mut self, mark: Mark) {
         self.flush_clean();
-        if matches!(mark, Mark::Started | Mark::Ended(_) | Mark::Prompt) {
-            self.interrupt = None;
+        let acted = match mark {
+            Mark::Started | Mark::Ended(_) | Mark::Prompt => {
+                self.interrupt.take_if(|it| it.ends_with_prompt())
+            }
+            Mark::PromptStart
+            | Mark::Input
+            | Mark::Continuation
+            | Mark::Erroneous
+            | Mark::LineStart => None,
+        };
+        if let Some(before) = self.before_prompt.take() {
+            self.stream.push(&before);
+        }
+        if let Some(sign) = self.sign.take() {
+            self.screen.part_line(sign);
         }
         match mark {
+            Mark::LineStart => {
+                self.cleaner.begin_line();
+                self.stream.end_line();
+                self.screen.begin_line();
+            }
             Mark::Started => {
                 if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {
                     self.doubt.clear();
                     self.answered();
                 }
                 self.typed = false;
+                // The shell has read keys since, unless the ctrl-c came behind the command.
+                self.missed = acted.is_some();
                 let mut rest = String::new();
                 self.echo.forget(&mut rest);
                 self.phase = Phase::Running;
@@ -156,6 +193,9 @@ impl Pieces for State {
                         run.ended(Some(code));
                     }
                     self.phase = Phase::Ended;
+                }
+                if self.shell == Some(Shell::Fish) {
+                    self.before_prompt = Some(String::new());
                 }
             }
             Mark::Prompt => {
@@ -185,6 +225,39 @@ impl Pieces for State {
                 self.typing = false;
                 self.run_continued();
             }
+            Mark::Erroneous => {
+                self.typing = false;
+                self.run_erroneous();
+            }
+        }
+    }
+}
+
+/// Whether a text begins with what fish writes before its prompt: a sign and as many blanks as make
+/// the line wrap if it was not empty, and then the same again, to be written over.
+enum Unfinished<'t> {
+    Sign(char, &'t str),
+    Perhaps,
+    No,
+}
+
+impl Unfinished<'_> {
+    fn read(text: &str) -> Unfinished<'_> {
+        let mut characters = text.chars();
+        let sign = match characters.next() {
+            None => return Unfinished::Perhaps,
+            Some(sign @ ('\u{23ce}' | '¶' | '~')) => sign,
+            Some(_) => return Unfinished::No,
+        };
+        let after = characters.as_str().trim_start_matches(' ');
+        let blanks = characters.as_str().len() - after.len();
+        let again = format!("\r{sign} ");
+        match after.strip_prefix(&again) {
+            Some(rest) if blanks > 0 => {
+                Unfinished::Sign(sign, rest.strip_prefix('\r').unwrap_or(rest))
+            }
+            None if again.starts_with(after) => Unfinished::Perhaps,
+            Some(_) | None => Unfinished::No,
         }
     }
 }

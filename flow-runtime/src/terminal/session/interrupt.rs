@@ -3,17 +3,23 @@
 //! For ctrl-c the kernel throws away what nobody has read and sends SIGINT. bash and zsh note the
 //! signal and look for the note before they wait for the next key. When it comes between the look
 //! and the wait, or the key they were told of is thrown away, they wait with the note in hand, and
-//! the prompt that would follow does not come before another key. fish shows no prompt at all when
+//! the prompt that would follow does not come before another key. So it is when the signal comes
+//! after a command and before its prompt: that is not shown at all. fish shows no prompt at all when
 //! there was nothing to throw away. Whoever waits for that prompt types no key, so the shell is
 //! nudged.
+//!
+//! A ctrl-c that was typed while a command ran may have come when that had just ended, and be noted
+//! by the shell all the same, which acts on it with the next line at the latest and takes the line
+//! for it, or a part of it. Nothing tells, so before something is typed at the next prompt the shell
+//! is given an empty line, and fish the key that clears its line: then it has acted on it.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{Session, State};
+use super::{Phase, Session, State};
 use crate::terminal::lock;
-use crate::terminal::process;
+use crate::terminal::process::{self, Awaits};
 use crate::terminal::program::Shell;
 
 /// When a shell is first looked at; every look after it comes twice as late, up to the last.
@@ -23,6 +29,9 @@ const LAST_LOOK: Duration = Duration::from_millis(160);
 const LOOKS: u32 = 8;
 /// So has one that is at work for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a shell may take over an empty line, and when it is first looked at.
+const DOUBT: Duration = Duration::from_secs(1);
+const DOUBTFUL_LOOK: Duration = Duration::from_millis(1);
 
 /// A ctrl-c that was typed at a shell's prompt and has not brought about the next one.
 #[derive(Debug)]
@@ -32,7 +41,22 @@ pub(super) struct Interrupt {
     pause: Duration,
     /// How often the shell was seen waiting.
     waits: u32,
+    /// Whether there was one is not known: a key was typed that brings it out.
+    doubt: Option<Doubt>,
 }
+
+/// What was typed to bring an interrupt out.
+#[derive(Clone, Copy, Debug)]
+enum Doubt {
+    /// An empty line. How many prompts there were before it, and whether the shell was seen to rest
+    /// at the next one.
+    Line { prompts: u64, rested: bool },
+    /// What makes fish say that it is at its prompt.
+    Clear,
+}
+
+/// What makes fish clear its line and say that it is at its prompt.
+const CLEAR: &[u8] = b"\x1b[9134~";
 
 impl Interrupt {
     pub(super) fn typed(now: Instant) -> Interrupt {
@@ -41,7 +65,23 @@ impl Interrupt {
             look_at: now + FIRST_LOOK,
             pause: FIRST_LOOK,
             waits: 0,
+            doubt: None,
         }
+    }
+
+    fn doubtful(now: Instant, doubt: Doubt) -> Interrupt {
+        Interrupt {
+            until: now + DOUBT,
+            look_at: now + DOUBTFUL_LOOK,
+            pause: DOUBTFUL_LOOK,
+            doubt: Some(doubt),
+            ..Interrupt::typed(now)
+        }
+    }
+
+    /// Whether it is over with the next prompt: an empty line brings that by itself.
+    pub(super) fn ends_with_prompt(&self) -> bool {
+        !matches!(self.doubt, Some(Doubt::Line { .. }))
     }
 
     pub(super) fn look_at(&self) -> Instant {
@@ -58,9 +98,32 @@ impl Session {
         if interrupt.look_at > now {
             return;
         }
-        if self.rests() == Some(true) {
+        let rests = self.rests() == Some(true);
+        if let Some(doubt) = interrupt.doubt {
+            interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
+            interrupt.look_at = now + interrupt.pause;
+            match doubt {
+                Doubt::Line { prompts, rested } => {
+                    let there = rests && state.prompts > prompts && self.reads();
+                    if there && rested || now >= interrupt.until {
+                        state.interrupt = None;
+                    } else {
+                        let rested = there;
+                        interrupt.doubt = Some(Doubt::Line { prompts, rested });
+                    }
+                }
+                Doubt::Clear if now >= interrupt.until => state.interrupt = None,
+                // The interrupt it was to bring out has taken it.
+                Doubt::Clear if rests && self.edits() => {
+                    let _ = self.pty.write(CLEAR);
+                }
+                Doubt::Clear => {}
+            }
+            return;
+        }
+        if rests {
             // Who reads lines is not the shell's editor: a hook, a trap.
-            if self.is_in_front() && !self.pty.mode().lines {
+            if self.edits() {
                 self.nudge(interrupt.waits > 0);
             }
             interrupt.waits += 1;
@@ -76,7 +139,7 @@ impl Session {
     fn nudge(&self, again: bool) {
         if self.program.shell == Some(Shell::Fish) {
             // It clears its line and says that it is at its prompt.
-            let _ = self.pty.write(b"\x1b[9134~");
+            let _ = self.pty.write(CLEAR);
             return;
         }
         // Any signal ends the wait for a key, and this one means nothing without a child that has
@@ -86,8 +149,72 @@ impl Session {
         process::signal(self.pid, signal);
     }
 
+    /// Whether the shell sleeps over its terminal, and not over what makes its next prompt. Where
+    /// the system does not tell, it does.
+    fn reads(&self) -> bool {
+        match process::awaits(self.pid) {
+            Awaits::Terminal | Awaits::Unknown => true,
+            Awaits::File => false,
+            // zsh may have been told to look at other files as well.
+            Awaits::Other => self.program.shell == Some(Shell::Zsh),
+        }
+    }
+
+    /// Whether the shell is in front and edits a line, or would.
+    pub(super) fn edits(&self) -> bool {
+        self.is_in_front() && !self.pty.mode().lines
+    }
+
+    /// Whether the shell waits for keys and has shown no whole prompt: an interrupt at the wrong
+    /// moment takes it away, and fish's word that a command has ended.
+    pub(super) fn has_lost_prompt(&self, state: &State) -> bool {
+        state.missed && state.shell.is_some() && self.edits() && self.rests() == Some(true)
+    }
+
+    /// Types what brings out a ctrl-c at the shell's prompt, when one may be noted there.
+    fn bring_out(&self) {
+        let mut state = lock(&self.state);
+        let is_there = match state.phase {
+            Phase::Prompt => !state.typed,
+            Phase::Running | Phase::Ended => self.has_lost_prompt(&state),
+            Phase::Starting => false,
+        };
+        let is_free = is_there && state.exit.is_none();
+        let reads_lines = state.shell == Some(Shell::Posix);
+        let reads = self.is_in_front() && self.pty.mode().lines == reads_lines;
+        if !state.missed || state.interrupt.is_some() || !is_free || !reads {
+            return;
+        }
+        state.missed = false;
+        if state.phase != Phase::Prompt && state.shell != Some(Shell::Fish) {
+            // The note it waits with is known; it needs no line for it.
+            state.interrupt = Some(Interrupt::typed(Instant::now()));
+            drop(state);
+            self.pty.ring();
+            return;
+        }
+        let prompts = state.prompts;
+        let rested = false;
+        let (key, doubt): (&[u8], _) = match state.shell {
+            Some(Shell::Fish) => (CLEAR, Doubt::Clear),
+            Some(Shell::Bash | Shell::Zsh | Shell::Posix) => {
+                (b"\n", Doubt::Line { prompts, rested })
+            }
+            None => return,
+        };
+        // Its echo is no output.
+        state.flush_clean();
+        state.typing = true;
+        if self.pty.write(key).is_ok() {
+            state.interrupt = Some(Interrupt::doubtful(Instant::now(), doubt));
+        }
+        drop(state);
+        self.pty.ring();
+    }
+
     /// Waits until the shell has acted on a ctrl-c: it would take the next key for the old line.
     pub(in crate::terminal) async fn interrupted(&self) {
+        self.bring_out();
         let mut moments = self.moments.subscribe();
         loop {
             moments.borrow_and_update();

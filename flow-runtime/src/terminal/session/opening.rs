@@ -46,7 +46,9 @@ impl Session {
             mut environment,
         } = opening;
         let mut arguments = Vec::new();
-        let mut private = None;
+        let unprepared =
+            |error: std::io::Error| Error::Pty(format!("no private directory: {error}"));
+        let private = PrivateDirectory::create(&nonce, &id).map_err(unprepared)?;
         if let Some(shell) = program.shell {
             let inherited = |name: &str| {
                 environment
@@ -59,13 +61,8 @@ impl Session {
                 let asked = environment.iter().find(|(known, _)| known == name);
                 asked.map(|(_, value)| value.as_str())
             });
-            let prepared = PrivateDirectory::create(&nonce).and_then(|directory| {
-                let start = directory.prepare(shell, &nonce, history, inherited)?;
-                Ok((directory, start))
-            });
-            let (directory, start) =
-                prepared.map_err(|error| Error::Pty(format!("no private directory: {error}")))?;
-            private = Some(directory);
+            let start = private.prepare(shell, &nonce, history, inherited);
+            let start = start.map_err(unprepared)?;
             arguments = start.arguments;
             environment.extend(start.environment);
         }
@@ -92,6 +89,9 @@ impl Session {
             edited_later: false,
             addressee: None,
             doubt: String::new(),
+            before_prompt: None,
+            sign: None,
+            missed: false,
             typing: false,
             screen: Screen::new(options.size, options.scrollback),
             stream: Stream::new(options.window),

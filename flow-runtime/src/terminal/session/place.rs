@@ -114,7 +114,8 @@ impl Session {
         match phase {
             Phase::Prompt if !in_doubt && !typed => Place::Prompt,
             Phase::Prompt if !in_doubt && !entered => Place::Typed,
-            Phase::Running if self.is_asking() => Place::Asking,
+            // Not every shell tells that what was entered starts.
+            Phase::Running | Phase::Prompt if self.is_asking() => Place::Asking,
             Phase::Prompt | Phase::Running | Phase::Starting | Phase::Ended => Place::Elsewhere,
         }
     }

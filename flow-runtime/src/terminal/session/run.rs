@@ -156,7 +156,7 @@ impl State {
             self.type_line();
         } else if shell == Some(Shell::Fish) {
             // It has taken the line away itself.
-            self.typed = false;
+            (self.typed, self.entered) = (false, false);
             let note = "the command is incomplete: the shell waits for the rest, such as a closing \
                         quote; it was taken away";
             self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
@@ -165,6 +165,14 @@ impl State {
             self.outgoing.push(0x03);
             self.interrupt = Some(Interrupt::typed(Instant::now()));
         }
+    }
+
+    /// The shell cannot read the command.
+    pub(super) fn run_erroneous(&mut self) {
+        (self.typed, self.entered) = (false, false);
+        let note = "the shell cannot read the command, which `fish --no-execute` explains: fish is \
+                    no POSIX shell and has no here-documents, for instance; it was taken away";
+        self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
     }
 
     /// Types the next line of the command.
@@ -188,6 +196,7 @@ impl State {
             self.typing = true;
         }
         self.typed = true;
+        self.entered = true;
         self.outgoing.extend_from_slice(line.as_bytes());
         let enter: &[u8] = match shell {
             Some(Shell::Fish) => b"\x1b[9133~",
@@ -239,27 +248,32 @@ impl State {
 }
 
 /// Ends a run when whoever waits for it goes away.
-struct Waiting<'a> {
+struct Waiting<'a, F: Fn(&Session)> {
     session: &'a Session,
     id: u64,
+    given_up: F,
 }
 
-impl Drop for Waiting<'_> {
+impl<F: Fn(&Session)> Drop for Waiting<'_, F> {
     fn drop(&mut self) {
         let mut state = lock(&self.session.state);
-        if state.run.as_ref().is_some_and(|run| run.id == self.id) {
-            state.run = None;
+        let own = state.run.take_if(|run| run.id == self.id);
+        drop(state);
+        if own.is_some() {
+            (self.given_up)(self.session);
         }
     }
 }
 
 impl Session {
-    /// Runs a command at the shell's prompt. `keep` bounds the bytes of output that are kept.
+    /// Runs a command at the shell's prompt. `keep` bounds the bytes of output that are kept;
+    /// `given_up` is done when whoever waits goes away while the command runs.
     pub(in crate::terminal) async fn run(
         self: &Arc<Self>,
         command: &str,
         limit: Duration,
         keep: usize,
+        given_up: impl Fn(&Session),
     ) -> Ran {
         let Some(shell) = self.program.shell else {
             let name = self
@@ -273,15 +287,32 @@ impl Session {
         if let Some(refused) = refusal(shell, command) {
             return refused;
         }
-        let _ = tokio::time::timeout(limit, self.interrupted()).await;
-        self.prompt_soon(limit.min(PATIENCE)).await;
+        let until = tokio::time::Instant::now() + limit;
+        let _ = tokio::time::timeout_at(until, self.interrupted()).await;
+        self.prompt_soon(until).await;
+        let patience = until.min(tokio::time::Instant::now() + PATIENCE);
+        let mut missed = lock(&self.state).missed;
+        while missed {
+            let _ = tokio::time::timeout_at(until, self.interrupted()).await;
+            self.prompt_soon(until).await;
+            // It may have rested without its prompt, and been at work when it was looked at.
+            missed = self.edits() && lock(&self.state).missed;
+            missed &= tokio::time::Instant::now() < patience;
+        }
+        if command.contains(['\n', '\t']) {
+            self.pasteable(until - tokio::time::Instant::now()).await;
+        }
         let (id, receiver) = match self.begin(shell, command, keep) {
             Ok(begun) => begun,
             Err(refused) => return *refused,
         };
-        let waiting = Waiting { session: self, id };
+        let waiting = Waiting {
+            session: self,
+            id,
+            given_up,
+        };
         let mut receiver = receiver;
-        let ran = match tokio::time::timeout(limit, &mut receiver).await {
+        let ran = match tokio::time::timeout_at(until, &mut receiver).await {
             Ok(Ok(ran)) => ran,
             Ok(Err(_)) => Ran::not(CommandStatus::ShellExited, "the session was closed"),
             Err(_) => self.timed_out(&mut receiver),
@@ -326,7 +357,10 @@ impl Session {
             let note = "busy: another command is being run in this session";
             return refuse(CommandStatus::Busy, note.to_owned());
         }
-        if !in_front || state.phase != Phase::Prompt {
+        let unread = self.pty.unread();
+        // A POSIX shell has no way to tell that what was entered starts.
+        let entered = shell == Shell::Posix && state.typed && state.entered && unread == 0;
+        if !in_front || state.phase != Phase::Prompt || entered {
             drop(state);
             let name = self.foreground().unwrap_or_else(|| "?".to_owned());
             let note = if in_front {
@@ -336,14 +370,17 @@ impl Session {
             };
             return refuse(CommandStatus::Busy, note);
         }
+        if unread > 0 {
+            let note = format!(
+                "busy: the shell is still reading what was typed before, {unread} bytes are left; \
+                 nothing was typed"
+            );
+            return refuse(CommandStatus::Busy, note);
+        }
         if state.typed {
             let note = "the prompt holds text that was typed and not entered; finish it, or clear \
                         it with the key ctrl-c";
             return refuse(CommandStatus::Refused, note.to_owned());
-        }
-        if self.pty.unread() > 0 {
-            let note = "busy: the shell has not read all that was typed before";
-            return refuse(CommandStatus::Busy, note.to_owned());
         }
         let mode = self.pty.mode();
         let mut lines = VecDeque::new();
@@ -407,31 +444,62 @@ impl Session {
         Ok((id, receiver))
     }
 
-    /// Waits a moment for a prompt that is about to be shown.
-    async fn prompt_soon(&self, limit: Duration) {
+    /// Waits until a shell that has shown its prompt takes pasted text, or rests without that.
+    pub(in crate::terminal) async fn pasteable(&self, limit: Duration) {
+        let until = tokio::time::Instant::now() + limit.min(PATIENCE);
+        let takes = || {
+            let state = lock(&self.state);
+            state.phase != Phase::Prompt || state.screen.wants_bracketed_paste()
+        };
+        while !takes() && self.rests() == Some(false) && tokio::time::Instant::now() < until {
+            tokio::time::sleep(DOUBT).await;
+        }
+    }
+
+    /// Waits a moment for a prompt that is about to be shown, and as long as the shell reads what was
+    /// typed before.
+    async fn prompt_soon(&self, deadline: tokio::time::Instant) {
         let mut moments = self.moments.subscribe();
-        let began = tokio::time::Instant::now();
+        let mut until = deadline.min(tokio::time::Instant::now() + PATIENCE);
+        let mut unread = u64::MAX;
+        // What everything had computed when it was seen at rest, and since when.
+        let mut rest: Option<(u64, tokio::time::Instant)> = None;
         loop {
             moments.borrow_and_update();
             let now = tokio::time::Instant::now();
+            let left = self.pty.unread();
+            if left > 0 && left < unread {
+                until = deadline.min(now + PATIENCE);
+            }
+            unread = left;
             let look = {
                 let state = lock(&self.state);
                 if state.exit.is_some() {
                     return;
                 }
                 match state.phase {
-                    Phase::Prompt if state.typed && state.entered => limit,
+                    // What is read makes no moment where nothing is echoed.
+                    Phase::Prompt if left > 0 => QUIET,
+                    Phase::Prompt if state.typed && state.entered => PATIENCE,
                     // That the shell falls asleep makes no moment of its own.
                     Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
                     Phase::Prompt => return,
-                    Phase::Starting | Phase::Ended => limit,
+                    Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return,
+                    Phase::Ended if state.missed => DOUBT,
+                    Phase::Starting | Phase::Ended => PATIENCE,
                     // What was sent right before may have told a program to end. Who does nothing
-                    // any more does not end either.
-                    Phase::Running if now >= began + QUIET && self.asleep().is_some() => return,
-                    Phase::Running => QUIET,
+                    // any more does not end either; who only pauses, between two programs, may.
+                    Phase::Running => {
+                        let asleep = self.asleep();
+                        let before = rest.filter(|(work, _)| Some(*work) == asleep);
+                        if before.is_some_and(|(_, since)| now >= since + QUIET) {
+                            return;
+                        }
+                        rest = before.or(asleep.map(|work| (work, now)));
+                        QUIET
+                    }
                 }
             };
-            let until = began + limit;
             if now >= until {
                 return;
             }

@@ -90,6 +90,10 @@ impl State {
             true => self.ahead && !at_prompt,
             false => !at_prompt || lines || self.typed && self.entered,
         };
+        // Whose it is shows only when the shell reads its next key. fish may lose its prompt by it.
+        let entered = self.typed && self.entered;
+        let unsure = !at_prompt || entered || self.shell == Some(Shell::Fish);
+        self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         if at_prompt && !typed.is_empty() {
             self.typed = true;
             self.entered = typed.contains(['\n', '\x03', '\x04']);

@@ -60,13 +60,18 @@ function __flow_cancelled --on-event fish_cancel
     printf '\e]133;A;%s\a' $__flow_nonce >/dev/tty
 end
 
-# Executes what is typed if it is complete, else says so and takes it away.
+# Executes what is typed if it is complete, else says so, or that it is wrong, and takes it away.
 function __flow_execute
-    if commandline --is-valid
-        commandline -f execute
-    else
-        commandline ''
-        printf '\e]133;K;%s\a' $__flow_nonce >/dev/tty
+    commandline --is-valid
+    switch $status
+        case 0
+            commandline -f execute
+        case 1
+            commandline ''
+            printf '\e]133;E;%s\a' $__flow_nonce >/dev/tty
+        case '*'
+            commandline ''
+            printf '\e]133;K;%s\a' $__flow_nonce >/dev/tty
     end
 end
 
@@ -79,3 +84,5 @@ for mode in default insert
     bind -M $mode \e\[9133~ __flow_execute
     bind -M $mode \e\[9134~ __flow_interrupted
 end
+# A tab that is pasted is one; older versions drop it.
+bind -M paste \t 'commandline -i \t'

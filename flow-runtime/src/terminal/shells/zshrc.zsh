@@ -21,14 +21,20 @@ typeset -g __flow_partial=no
 
 # The braces take the trace of `set -x` along.
 
-# Runs before a command. zsh shows its sign for an unfinished line before it runs any hook, where it
-# would look like output; so that is switched off here and made up for at the end.
+# zsh shows its sign for an unfinished line, and blanks that make the line wrap, before it runs any
+# hook, where they would look like output. So that is switched off while nobody looks; whoever reads
+# the marks ends such a line instead.
+__flow_whole() {
+    if [[ -o promptsp ]]; then
+        __flow_partial=yes
+        unsetopt promptsp
+    fi
+}
+
+# Runs before a command.
 __flow_started() {
     {
-        if [[ -o promptsp ]]; then
-            __flow_partial=yes
-            unsetopt promptsp
-        fi
+        __flow_whole
         builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
     } 2>/dev/null
 }
@@ -40,7 +46,7 @@ __flow_ended() {
         if [[ $__flow_partial == yes ]]; then
             __flow_partial=no
             setopt promptsp
-            __flow_unfinished
+            builtin printf '\e]133;L;%s\a' "$__flow_nonce" >/dev/tty
         fi
     } 2>/dev/null
 }
@@ -54,13 +60,6 @@ __flow_write() {
         builtin print -r -- "#flow $__flow_count"
     } >|"$__flow_environment"
     builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce" >/dev/tty
-}
-
-# The sign stays only where the line is not empty: the blanks after it wrap then.
-__flow_unfinished() {
-    emulate -L zsh
-    builtin print -nP -- "${PROMPT_EOL_MARK-%B%S%#%s%b}" >/dev/tty
-    builtin printf '%*s\r \r' $(( COLUMNS - 1 )) '' >/dev/tty
 }
 
 # Runs after the other hooks of the prompt, so that it sees what they made of it.
@@ -92,3 +91,4 @@ __flow_install() {
 }
 
 __flow_install
+__flow_whole

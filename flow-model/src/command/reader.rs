@@ -1,35 +1,33 @@
-//! Reads a command as the shell would, and puts values where marks stand.
+//! Reads a command as the shell would.
 
-use super::super::error::{ErrorKind, EvalError};
-use super::super::held::{Held, marked};
-use super::{Reader, texts, with_parameters, with_words, word};
-use crate::secret;
+use super::{Backquotes, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
-/// Composes a command from its text and the values its marks stand for.
-pub(super) fn compose(text: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
-    let mut lexer = Lexer {
+/// Reads a command in which marks stand for values.
+///
+/// # Errors
+///
+/// What the reading stops for.
+pub fn read<R: Reading>(text: &str, reading: &mut R) -> Result<(), R::Error> {
+    let mut reader = Reader {
         text,
         at: 0,
-        out: String::with_capacity(text.len() + 64),
-        held,
-        reader,
+        reading,
         frames: vec![Frame::Command],
         pending: Vec::new(),
         fresh: true,
         lost: None,
+        refused: None,
     };
-    while lexer.at < text.len() {
-        lexer.step()?;
+    while reader.at < text.len() {
+        reader.step()?;
     }
-    Ok(lexer.out)
+    Ok(())
 }
 
-struct Lexer<'a> {
+struct Reader<'a, R> {
     text: &'a str,
     at: usize,
-    out: String,
-    held: &'a [Held],
-    reader: Reader,
+    reading: &'a mut R,
     /// What is open, outermost first.
     frames: Vec<Frame>,
     /// Here-documents whose text begins after the current line.
@@ -37,7 +35,9 @@ struct Lexer<'a> {
     /// A word may begin here.
     fresh: bool,
     /// Why the places of what follows are not known for certain.
-    lost: Option<&'static str>,
+    lost: Option<Misplaced>,
+    /// Why the value that comes next cannot stand.
+    refused: Option<Misplaced>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,79 +60,7 @@ enum Frame {
     Arithmetic { depth: usize, substitution: bool },
 }
 
-struct HereDocument {
-    delimiter: String,
-    /// The text is taken as it is.
-    quoted: bool,
-    /// Tabs at the start of lines are dropped.
-    tabs: bool,
-    depth: usize,
-}
-
-impl HereDocument {
-    /// The line as the shell compares it.
-    fn stripped<'l>(&self, line: &'l str) -> &'l str {
-        if self.tabs {
-            line.trim_start_matches('\t')
-        } else {
-            line
-        }
-    }
-
-    /// Whether a line that is written as it is could be taken for the delimiter, or be garbled by
-    /// looking for it: dash does not put back every byte it has looked at, and bash stops in
-    /// `$(…)` at a line that only begins with the delimiter.
-    fn confuses(&self, line: &str) -> bool {
-        let line = self.stripped(line);
-        let alike = line
-            .bytes()
-            .zip(self.delimiter.bytes())
-            .take_while(|(a, b)| a == b)
-            .count();
-        let odd = line
-            .as_bytes()
-            .get(alike)
-            .is_some_and(|next| !next.is_ascii());
-        alike == self.delimiter.len() || (alike > 0 && odd)
-    }
-}
-
-/// A place for a value.
-enum Place {
-    Bare,
-    Double,
-    Single,
-    /// Only whole numbers.
-    Number,
-    /// Only text without any meaning to the shell.
-    Harmless(&'static str),
-}
-
-fn misplaced(place: &str, help: &str) -> EvalError {
-    EvalError::new(
-        ErrorKind::Place,
-        format!("a value cannot stand {place}; {help}"),
-    )
-}
-
-/// A text with a backslash before each of these letters.
-fn escaped(text: &str, letters: &[char]) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letters.contains(&letter) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
-}
-
-fn harmless(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_./,:@-".contains(&byte))
-}
-
-impl<'a> Lexer<'a> {
+impl<'a, R: Reading> Reader<'a, R> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -144,7 +72,7 @@ impl<'a> Lexer<'a> {
     /// Whether a value stands `ahead` bytes further.
     fn mark_at(&self, ahead: usize) -> bool {
         let text = self.text.get(self.at + ahead..);
-        text.is_some_and(|text| marked(text).is_some())
+        text.is_some_and(|text| self.reading.marked(text).is_some())
     }
 
     /// Copies so many bytes.
@@ -153,7 +81,7 @@ impl<'a> Lexer<'a> {
         while !self.text.is_char_boundary(end) {
             end += 1;
         }
-        self.out.push_str(&self.text[self.at..end]);
+        self.reading.text(&self.text[self.at..end]);
         self.at = end;
     }
 
@@ -169,8 +97,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn step(&mut self) -> Result<(), EvalError> {
-        if let Some((index, length)) = marked(self.rest()) {
+    fn step(&mut self) -> Result<(), R::Error> {
+        if let Some((index, length)) = self.reading.marked(self.rest()) {
             return self.value(index, length);
         }
         let Some(letter) = self.rest().chars().next() else {
@@ -188,9 +116,9 @@ impl<'a> Lexer<'a> {
                 '\'' => self.close(),
                 '\\' => {
                     if self.rest().starts_with(r"\'") {
-                        self.lost = Some("after a quote escaped inside `$'…'`");
+                        self.lost = Some(uncertain("after a quote escaped inside `$'…'`"));
                     }
-                    self.escaped("inside `$'…'`")?;
+                    self.escaped("inside `$'…'`");
                 }
                 _ => self.copy(letter.len_utf8()),
             },
@@ -204,7 +132,7 @@ impl<'a> Lexer<'a> {
             },
             Frame::Parameter { quoted, .. } => match letter {
                 '}' => self.close(),
-                '\\' => self.escaped("after a backslash")?,
+                '\\' => self.escaped("after a backslash"),
                 '\'' if !quoted => self.open(Frame::Single, 1),
                 '"' => self.open(Frame::Double, 1),
                 '$' => self.dollar(quoted),
@@ -217,7 +145,7 @@ impl<'a> Lexer<'a> {
             } => match letter {
                 '(' => self.arithmetic(depth + 1, substitution),
                 ')' => self.arithmetic(depth - 1, substitution),
-                '\\' => self.escaped("after a backslash")?,
+                '\\' => self.escaped("after a backslash"),
                 '\'' => self.open(Frame::Single, 1),
                 '"' => self.open(Frame::Double, 1),
                 '$' => self.dollar(false),
@@ -241,19 +169,21 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Copies a backslash and what it escapes.
-    fn escaped(&mut self, place: &str) -> Result<(), EvalError> {
+    /// Copies a backslash and what it escapes, which is no value.
+    fn escaped(&mut self, place: &'static str) {
         if self.mark_at(1) {
-            return Err(misplaced(place, "put it in double quotes"));
+            let help = "put it in double quotes";
+            self.refused = Some(Misplaced { place, help });
+            self.copy(1);
+            return;
         }
         let next = self.rest()[1..].chars().next().map_or(0, char::len_utf8);
         self.copy(1 + next);
-        Ok(())
     }
 
     /// `\` or `$` right before a value is meant as itself.
     fn literal_before_value(&mut self) {
-        self.out.push('\\');
+        self.reading.text("\\");
         self.copy(1);
     }
 
@@ -312,16 +242,16 @@ impl<'a> Lexer<'a> {
         self.fresh = true;
     }
 
-    fn command(&mut self, letter: char) -> Result<(), EvalError> {
+    fn command(&mut self, letter: char) -> Result<(), R::Error> {
         let rest = self.rest();
         if self.fresh && rest.starts_with("case") && self.substituting() {
             // The `)` of a pattern would be taken for the end of the substitution.
-            self.lost = Some("after a `case` inside `$(…)`");
+            self.lost = Some(uncertain("after a `case` inside `$(…)`"));
         }
         match letter {
             '\\' => {
                 let continues = rest.starts_with("\\\n");
-                self.escaped("after a backslash")?;
+                self.escaped("after a backslash");
                 self.fresh &= continues;
             }
             '\'' => {
@@ -395,22 +325,21 @@ impl<'a> Lexer<'a> {
         self.frames.iter().any(substitution)
     }
 
-    fn comment(&mut self) -> Result<(), EvalError> {
-        let quoted = self
-            .frames
-            .iter()
-            .any(|f| matches!(f, Frame::Backquotes { .. }));
+    fn comment(&mut self) -> Result<(), R::Error> {
+        let quoted = self.backquotes().is_some();
         while let Some(letter) = self.rest().chars().next() {
             if letter == '\n' || (letter == '`' && quoted) {
                 break;
             }
-            match marked(self.rest()) {
-                Some((index, length)) => {
-                    let text = self.texts(index)?.join(" ");
-                    if !text.split(' ').all(harmless) {
-                        return Err(misplaced("in a comment", "take it out"));
-                    }
-                    self.out.push_str(&text);
+            match self.reading.marked(self.rest()) {
+                Some((value, length)) => {
+                    let standing = Standing {
+                        value,
+                        place: Place::Comment,
+                        next: None,
+                        backquotes: None,
+                    };
+                    self.reading.value(&standing)?;
                     self.at += length;
                 }
                 None => self.copy(letter.len_utf8()),
@@ -420,7 +349,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads `<<WORD`.
-    fn here_document(&mut self) -> Result<(), EvalError> {
+    fn here_document(&mut self) -> Result<(), R::Error> {
         self.copy(2);
         let tabs = self.rest().starts_with('-');
         if tabs {
@@ -433,11 +362,13 @@ impl<'a> Lexer<'a> {
         let mut quoted = false;
         let mut quote = None;
         while let Some(letter) = self.rest().chars().next() {
-            if self.mark_at(0) {
-                return Err(misplaced(
-                    "in the delimiter of a here-document",
-                    "write a fixed word",
-                ));
+            if let Some((value, length)) = self.reading.marked(self.rest()) {
+                let place = Place::Nowhere(Misplaced {
+                    place: "in the delimiter of a here-document",
+                    help: "write a fixed word",
+                });
+                self.put(value, length, place)?;
+                continue;
             }
             match (quote, letter) {
                 (None, '\'' | '"') => {
@@ -471,10 +402,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the here-documents that begin on this line.
-    fn documents(&mut self) -> Result<(), EvalError> {
+    fn documents(&mut self) -> Result<(), R::Error> {
         let here = self.frames.len();
         if self.pending.iter().any(|document| document.depth != here) {
-            self.lost = Some("after a here-document that another command substitution interrupts");
+            self.lost = Some(uncertain(
+                "after a here-document that another command substitution interrupts",
+            ));
             self.pending.clear();
         }
         for document in std::mem::take(&mut self.pending) {
@@ -483,7 +416,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn document(&mut self, document: &HereDocument) -> Result<(), EvalError> {
+    fn document(&mut self, document: &HereDocument) -> Result<(), R::Error> {
         // The text ends at the delimiter, whatever stands in it.
         let mut end = self.at;
         let mut after = self.text.len();
@@ -494,14 +427,14 @@ impl<'a> Lexer<'a> {
             }
             end += line.len();
         }
-        let started = self.out.len();
+        self.reading.document(document);
         let mut nested = false;
         let mut valued = false;
         while self.at < end {
-            if let Some((index, length)) = marked(self.rest()) {
+            if let Some((index, length)) = self.reading.marked(self.rest()) {
                 valued = true;
-                self.document_value(document, index, nested)?;
-                self.at += length;
+                let place = self.document_place(document, nested);
+                self.put(index, length, place)?;
                 continue;
             }
             let letter = self.rest().chars().next().unwrap_or('\n');
@@ -518,13 +451,7 @@ impl<'a> Lexer<'a> {
                 other => self.copy(other.len_utf8()),
             }
         }
-        let mut lines = self.out[started..].split('\n');
-        if valued && lines.any(|line| document.confuses(line)) {
-            return Err(misplaced(
-                "in a here-document that it would end",
-                "choose another delimiter",
-            ));
-        }
+        self.reading.document_ends(document, valued)?;
         self.copy(after - end);
         self.fresh = true;
         Ok(())
@@ -540,96 +467,52 @@ impl<'a> Lexer<'a> {
         } else {
             return !rest.starts_with('`');
         };
-        let inside = |letter: char| "(){}'\"\\`$#\u{fdd0}".contains(letter) || letter == '\n';
+        let inside = |letter: char| "(){}'\"\\`$#\n".contains(letter) || letter == MARK;
         body.find(inside)
             .is_some_and(|at| body[at..].starts_with(close))
     }
 
-    fn document_value(
-        &mut self,
-        document: &HereDocument,
-        index: usize,
-        nested: bool,
-    ) -> Result<(), EvalError> {
-        self.certain()?;
-        let text = self.texts(index)?.join(" ");
-        let quoted = self
+    fn document_place<'d>(&self, document: &'d HereDocument, nested: bool) -> Place<'d> {
+        if let Some(lost) = self.lost {
+            return Place::Nowhere(lost);
+        }
+        if self.backquotes().is_some() {
+            return Place::Nowhere(Misplaced {
+                place: "in a here-document inside back-quotes",
+                help: "write `$(…)`",
+            });
+        }
+        Place::Document { document, nested }
+    }
+
+    /// The back-quotes that are open: they do not nest.
+    fn backquotes(&self) -> Option<Backquotes> {
+        let (at, backslashes) = self
             .frames
             .iter()
-            .any(|f| matches!(f, Frame::Backquotes { .. }));
-        if quoted {
-            return Err(misplaced(
-                "in a here-document inside back-quotes",
-                "write `$(…)`",
-            ));
-        }
-        if nested && !harmless(&text) {
-            return Err(misplaced(
-                "after a substitution in a here-document",
-                "put the substitution in a variable first",
-            ));
-        }
-        if document.quoted && secret::concerns(&text) {
-            return Err(misplaced(
-                "in a here-document that is taken as it is when it is a secret",
-                "write the delimiter without quotes",
-            ));
-        }
-        if self.reader == Reader::Terminal && secret::concerns(&text) {
-            return Err(misplaced(
-                "in a here-document of a terminal when it is a secret",
-                "put it in a variable before",
-            ));
-        }
-        for (number, line) in text.split('\n').enumerate() {
-            if number > 0 {
-                self.out.push('\n');
-            }
-            let begun = self.out.rfind('\n').map_or(0, |at| at + 1);
-            let first = self.out[begun..].trim_start_matches('\t').is_empty();
-            let stripped = document.tabs && first && line.starts_with('\t');
-            if document.quoted {
-                if stripped {
-                    return Err(misplaced(
-                        "in a here-document that drops its tabs",
-                        "write `<<` instead of `<<-`",
-                    ));
-                }
-                self.out.push_str(line);
-                continue;
-            }
-            let encoded = with_parameters(line, ("", ""), |text| escaped(text, &['\\', '$', '`']))?;
-            let head = document.stripped(&self.out[begun..]);
-            let first_letter = head.chars().chain(encoded.chars()).next();
-            let alike = first_letter == document.delimiter.chars().next();
-            if stripped || alike || first_letter.is_none() {
-                // Expands to nothing, and keeps the line from being the delimiter.
-                self.out.push_str("${-+}");
-            }
-            self.out.push_str(&encoded);
-        }
-        Ok(())
+            .enumerate()
+            .rev()
+            .find_map(|(at, frame)| match frame {
+                Frame::Backquotes { backslashes } => Some((at, *backslashes)),
+                _ => None,
+            })?;
+        Some(Backquotes {
+            backslashes,
+            quoted: self.frames[..at].contains(&Frame::Double),
+        })
     }
 
-    fn certain(&self) -> Result<(), EvalError> {
-        match self.lost {
-            Some(place) => Err(misplaced(place, "put it in a variable before")),
-            None => Ok(()),
+    fn place(&self) -> Place<'static> {
+        if let Some(refused) = self.refused.or(self.lost) {
+            return Place::Nowhere(refused);
         }
-    }
-
-    fn texts(&self, index: usize) -> Result<Vec<String>, EvalError> {
-        match self.held.get(index) {
-            Some(Held::Value(value)) => texts(value),
-            Some(Held::Raw(_) | Held::Written(_)) | None => Ok(Vec::new()),
-        }
-    }
-
-    fn place(&self) -> Place {
         let below = self.frames.iter().rev().skip(1);
         let limit = |frame: &Frame| match frame {
-            Frame::Ansi => Some(Place::Harmless("inside `$'…'`")),
-            Frame::Parameter { .. } => Some(Place::Harmless("inside `${…}`")),
+            Frame::Ansi => Some(Place::Harmless(Misplaced {
+                place: "inside `$'…'`",
+                help: "close the quotes before it: `$'…'{{ x }}`",
+            })),
+            Frame::Parameter { .. } => Some(self.in_parameter()),
             Frame::Arithmetic { .. } => Some(Place::Number),
             _ => None,
         };
@@ -653,83 +536,35 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn value(&mut self, index: usize, length: usize) -> Result<(), EvalError> {
-        self.certain()?;
-        let texts = self.texts(index)?;
+    fn value(&mut self, value: usize, length: usize) -> Result<(), R::Error> {
         let place = self.place();
-        let before = self.out.chars().next_back();
-        let next = self.text[self.at + length..].chars().next();
-        let mut encoded = String::new();
-        match place {
-            Place::Bare => {
-                let last = texts.len().saturating_sub(1);
-                for (number, text) in texts.iter().enumerate() {
-                    let first = number == 0;
-                    if !first {
-                        encoded.push(' ');
-                    }
-                    let before = if first { before } else { Some(' ') };
-                    let after = if number == last { next } else { Some(' ') };
-                    encoded.push_str(&word(text, before, after, self.reader)?);
-                }
-                self.fresh &= texts.is_empty();
-            }
-            Place::Double if self.reader == Reader::Terminal => {
-                encoded = format!("\"{}\"", with_words(&texts.join(" "))?);
-            }
-            Place::Single if self.reader == Reader::Terminal => {
-                encoded = format!("'{}'", with_words(&texts.join(" "))?);
-            }
-            Place::Double => {
-                encoded = with_parameters(&texts.join(" "), ("", ""), |text| {
-                    escaped(text, &['\\', '"', '$', '`'])
-                })?;
-            }
-            Place::Single => {
-                let text = |text: &str| text.replace('\'', r"'\''");
-                encoded = with_parameters(&texts.join(" "), ("'\"", "\"'"), text)?;
-            }
-            Place::Number => {
-                let text = texts.join(" ");
-                let digits = text.strip_prefix('-').unwrap_or(&text);
-                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(misplaced(
-                        "in arithmetic unless it is a whole number",
-                        "check it before",
-                    ));
-                }
-                encoded.push_str(&text);
-            }
-            Place::Harmless(place) => {
-                let text = texts.join(" ");
-                if !harmless(&text) || !self.after_operator() {
-                    return Err(misplaced(place, "put it in a variable before"));
-                }
-                encoded.push_str(&text);
-            }
-        }
-        for (index, frame) in self.frames.iter().enumerate().rev() {
-            let Frame::Backquotes { backslashes } = frame else {
-                continue;
-            };
-            // Bash looks for braces there as if the inner quotes ended the outer ones.
-            if self.frames[..index].contains(&Frame::Double) && !texts.iter().all(|t| harmless(t)) {
-                return Err(misplaced(
-                    "inside back-quotes inside double quotes",
-                    "write `$(…)`",
-                ));
-            }
-            if *backslashes {
-                return Err(misplaced(
-                    "inside back-quotes that hold backslashes",
-                    "write `$(…)`",
-                ));
-            }
-            encoded = encoded.replace('\\', r"\\").replace('`', r"\`");
-        }
-        self.out.push_str(&encoded);
-        self.at += length;
+        let is_bare = matches!(place, Place::Bare);
+        let is_word = self.put(value, length, place)?;
+        self.refused = None;
+        self.fresh &= !(is_bare && is_word);
         Ok(())
+    }
+
+    fn put(&mut self, value: usize, length: usize, place: Place<'_>) -> Result<bool, R::Error> {
+        let standing = Standing {
+            value,
+            place,
+            next: self.text[self.at + length..].chars().next(),
+            backquotes: self.backquotes(),
+        };
+        self.at += length;
+        self.reading.value(&standing)
+    }
+
+    fn in_parameter(&self) -> Place<'static> {
+        let misplaced = Misplaced {
+            place: "inside `${…}`",
+            help: "put it in a variable before",
+        };
+        match self.after_operator() {
+            true => Place::Harmless(misplaced),
+            false => Place::Nowhere(misplaced),
+        }
     }
 
     /// In `${…}` a value may only be the word after an operator, never a name.
@@ -743,4 +578,9 @@ impl<'a> Lexer<'a> {
             written.contains(['-', '=', '+', '?', '%', '/', '#'])
         })
     }
+}
+
+fn uncertain(place: &'static str) -> Misplaced {
+    let help = "put it in a variable before";
+    Misplaced { place, help }
 }

@@ -1,0 +1,173 @@
+//! Commands as a shell reads them: the places in which values stand.
+//!
+//! Whoever quotes values and whoever says beforehand that a value cannot be quoted read a command
+//! with the same eyes, so that neither knows a place that the other does not.
+
+mod reader;
+
+use std::fmt;
+
+pub use reader::read;
+
+/// What is made of a command while it is read.
+pub trait Reading {
+    /// Why the reading stops.
+    type Error;
+
+    /// The number and the length of the value whose mark begins this text. Marks begin with
+    /// [`MARK`].
+    fn marked(&self, text: &str) -> Option<(usize, usize)>;
+
+    /// Text of the command itself.
+    fn text(&mut self, text: &str);
+
+    /// A value, and whether it is any word at all: an empty list is none.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot stand there.
+    fn value(&mut self, standing: &Standing<'_>) -> Result<bool, Self::Error>;
+
+    /// The text of a here-document begins.
+    fn document(&mut self, document: &HereDocument);
+
+    /// The text of a here-document has been read, with or without values in it.
+    ///
+    /// # Errors
+    ///
+    /// The document would end elsewhere.
+    fn document_ends(&mut self, document: &HereDocument, valued: bool) -> Result<(), Self::Error>;
+}
+
+/// What the mark of a value begins with.
+pub const MARK: char = '\u{fdd0}';
+
+/// Where a value stands.
+#[derive(Clone, Debug)]
+pub struct Standing<'d> {
+    /// Its number.
+    pub value: usize,
+    /// What it stands in.
+    pub place: Place<'d>,
+    /// The letter after it.
+    pub next: Option<char>,
+    /// The back-quotes around it.
+    pub backquotes: Option<Backquotes>,
+}
+
+/// A place for a value.
+#[derive(Clone, Debug)]
+pub enum Place<'d> {
+    /// A word, or a part of one.
+    Bare,
+    /// Inside `"…"`.
+    Double,
+    /// Inside `'…'`.
+    Single,
+    /// Only whole numbers.
+    Number,
+    /// Only words without any meaning to the shell.
+    Comment,
+    /// Only text without any meaning to the shell.
+    Harmless(Misplaced),
+    /// The text of a here-document, and whether a substitution stands before the value in it.
+    Document {
+        /// The here-document.
+        document: &'d HereDocument,
+        /// Only text without any meaning to the shell.
+        nested: bool,
+    },
+    /// No value at all.
+    Nowhere(Misplaced),
+}
+
+/// `` `…` ``.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backquotes {
+    /// They hold backslashes, which they read before the command inside.
+    pub backslashes: bool,
+    /// Double quotes are around them.
+    pub quoted: bool,
+}
+
+/// Why a value cannot stand in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// The place, as in "in a comment".
+    pub place: &'static str,
+    /// The way out.
+    pub help: &'static str,
+}
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a value cannot stand {}", self.place)
+    }
+}
+
+impl Misplaced {
+    const COMMENT: Misplaced = Misplaced {
+        place: "in a comment",
+        help: "take it out of the comment",
+    };
+    const NESTED: Misplaced = Misplaced {
+        place: "after a substitution in a here-document",
+        help: "put the substitution in a variable first",
+    };
+    const BACKSLASHES: Misplaced = Misplaced {
+        place: "inside back-quotes that hold backslashes",
+        help: "write `$(…)`",
+    };
+    const QUOTED_BACKQUOTES: Misplaced = Misplaced {
+        place: "inside back-quotes inside double quotes",
+        help: "write `$(…)`",
+    };
+}
+
+impl Standing<'_> {
+    /// Why no value can stand here.
+    #[must_use]
+    pub fn refuses_all(&self) -> Option<Misplaced> {
+        match (&self.place, self.backquotes) {
+            (Place::Nowhere(misplaced), _) => Some(*misplaced),
+            (_, Some(it)) if it.backslashes => Some(Misplaced::BACKSLASHES),
+            _ => None,
+        }
+    }
+
+    /// Why a value cannot stand here that may mean something to the shell.
+    #[must_use]
+    pub fn refuses_some(&self) -> Option<Misplaced> {
+        match (&self.place, self.backquotes) {
+            (Place::Comment, _) => Some(Misplaced::COMMENT),
+            (Place::Harmless(misplaced), _) => Some(*misplaced),
+            (Place::Document { nested: true, .. }, _) => Some(Misplaced::NESTED),
+            (_, Some(it)) if it.quoted => Some(Misplaced::QUOTED_BACKQUOTES),
+            _ => None,
+        }
+    }
+}
+
+/// A here-document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HereDocument {
+    /// The word that ends it.
+    pub delimiter: String,
+    /// The text is taken as it is.
+    pub quoted: bool,
+    /// Tabs at the start of lines are dropped.
+    pub tabs: bool,
+    depth: usize,
+}
+
+impl HereDocument {
+    /// The line as the shell compares it.
+    #[must_use]
+    pub fn stripped<'l>(&self, line: &'l str) -> &'l str {
+        if self.tabs {
+            line.trim_start_matches('\t')
+        } else {
+            line
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Puts values where marks stand in a command.
+
+use flow_model::command::{self, HereDocument, Misplaced, Place, Reading, Standing};
+
+use super::super::error::{ErrorKind, EvalError};
+use super::super::held::{Held, marked};
+use super::{Reader, texts, with_parameters, with_words, word};
+use crate::secret;
+
+/// Composes a command from its text and the values its marks stand for.
+pub(super) fn compose(text: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
+    let mut composition = Composition {
+        out: String::with_capacity(text.len() + 64),
+        held,
+        reader,
+        document: 0,
+    };
+    command::read(text, &mut composition)?;
+    Ok(composition.out)
+}
+
+/// What a shell replaces by nothing.
+const NOTHING: &str = "${-+}";
+
+struct Composition<'a> {
+    out: String,
+    held: &'a [Held],
+    reader: Reader,
+    /// Where the text of the here-document begins.
+    document: usize,
+}
+
+/// Whether a line that is written as it is could be taken for the delimiter, or be garbled by
+/// looking for it: dash does not put back every byte it has looked at, and bash stops in
+/// `$(…)` at a line that only begins with the delimiter.
+fn confuses(document: &HereDocument, line: &str) -> bool {
+    let line = document.stripped(line);
+    let alike = line
+        .bytes()
+        .zip(document.delimiter.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let odd = line
+        .as_bytes()
+        .get(alike)
+        .is_some_and(|next| !next.is_ascii());
+    alike == document.delimiter.len() || (alike > 0 && odd)
+}
+
+fn misplaced(place: &str, help: &str) -> EvalError {
+    EvalError::new(
+        ErrorKind::Place,
+        format!("a value cannot stand {place}; {help}"),
+    )
+}
+
+fn refused(refused: Misplaced) -> EvalError {
+    misplaced(refused.place, refused.help)
+}
+
+/// A text with a backslash before each of these letters.
+fn escaped(text: &str, letters: &[char]) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letters.contains(&letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+fn harmless(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"_./,:@-".contains(&byte))
+}
+
+impl Reading for Composition<'_> {
+    type Error = EvalError;
+
+    fn marked(&self, text: &str) -> Option<(usize, usize)> {
+        marked(text)
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn value(&mut self, standing: &Standing<'_>) -> Result<bool, EvalError> {
+        if let Some(misplaced) = standing.refuses_all() {
+            return Err(refused(misplaced));
+        }
+        let texts = match self.held.get(standing.value) {
+            Some(Held::Value(value)) => texts(value)?,
+            Some(Held::Raw(_) | Held::Written(_)) | None => Vec::new(),
+        };
+        if let Some(misplaced) = standing.refuses_some() {
+            let mut words = texts.iter().flat_map(|text| text.split(' '));
+            let is_harmless = match standing.place {
+                Place::Comment => words.all(harmless),
+                Place::Harmless(_) | Place::Document { .. } => harmless(&texts.join(" ")),
+                _ => texts.iter().all(|text| harmless(text)),
+            };
+            if !is_harmless {
+                return Err(refused(misplaced));
+            }
+        }
+        let mut encoded = String::new();
+        match &standing.place {
+            Place::Bare => {
+                if self.follows_name() && !texts.is_empty() {
+                    encoded.push_str("\"\"");
+                }
+                let before = encoded.chars().chain(self.out.chars().rev()).next();
+                let last = texts.len().saturating_sub(1);
+                for (number, text) in texts.iter().enumerate() {
+                    let first = number == 0;
+                    if !first {
+                        encoded.push(' ');
+                    }
+                    let before = if first { before } else { Some(' ') };
+                    let after = if number == last {
+                        standing.next
+                    } else {
+                        Some(' ')
+                    };
+                    encoded.push_str(&word(text, before, after, self.reader)?);
+                }
+            }
+            Place::Double if self.reader == Reader::Terminal => {
+                encoded = format!("\"{}\"", with_words(&texts.join(" "))?);
+            }
+            Place::Single if self.reader == Reader::Terminal => {
+                encoded = format!("'{}'", with_words(&texts.join(" "))?);
+            }
+            Place::Double => {
+                encoded = with_parameters(&texts.join(" "), ("", ""), |text| {
+                    escaped(text, &['\\', '"', '$', '`'])
+                })?;
+            }
+            Place::Single => {
+                let text = |text: &str| text.replace('\'', r"'\''");
+                encoded = with_parameters(&texts.join(" "), ("'\"", "\"'"), text)?;
+            }
+            Place::Number => {
+                let text = texts.join(" ");
+                let digits = text.strip_prefix('-').unwrap_or(&text);
+                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(misplaced(
+                        "in arithmetic unless it is a whole number",
+                        "check it before",
+                    ));
+                }
+                encoded.push_str(&text);
+            }
+            Place::Comment | Place::Harmless(_) => encoded = texts.join(" "),
+            Place::Document { document, .. } => {
+                self.document_value(document, &texts.join(" "))?;
+                return Ok(true);
+            }
+            Place::Nowhere(misplaced) => return Err(refused(*misplaced)),
+        }
+        if self.joins_name(&encoded) && !matches!(standing.place, Place::Comment | Place::Single) {
+            self.out.push_str(NOTHING);
+        }
+        if standing.backquotes.is_some() {
+            encoded = encoded.replace('\\', r"\\").replace('`', r"\`");
+        }
+        self.out.push_str(&encoded);
+        Ok(!texts.is_empty())
+    }
+
+    fn document(&mut self, _: &HereDocument) {
+        self.document = self.out.len();
+    }
+
+    fn document_ends(&mut self, document: &HereDocument, valued: bool) -> Result<(), EvalError> {
+        let mut lines = self.out[self.document..].split('\n');
+        if valued && lines.any(|line| confuses(document, line)) {
+            return Err(misplaced(
+                "in a here-document that it would end",
+                "choose another delimiter",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Composition<'_> {
+    /// Whether what was written last is, or may be, `$NAME`.
+    fn follows_name(&self) -> bool {
+        let before = self.out.trim_end_matches(is_of_name);
+        before.len() < self.out.len() && before.ends_with('$')
+    }
+
+    /// Whether a text would be taken for more of the name of a variable before it.
+    fn joins_name(&self, text: &str) -> bool {
+        text.starts_with(is_of_name) && self.follows_name()
+    }
+
+    fn document_value(&mut self, document: &HereDocument, text: &str) -> Result<(), EvalError> {
+        if document.quoted && secret::concerns(text) {
+            return Err(misplaced(
+                "in a here-document that is taken as it is when it is a secret",
+                "write the delimiter without quotes",
+            ));
+        }
+        if self.reader == Reader::Terminal && secret::concerns(text) {
+            return Err(misplaced(
+                "in a here-document of a terminal when it is a secret",
+                "put it in a variable before",
+            ));
+        }
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                self.out.push('\n');
+            }
+            let begun = self.out.rfind('\n').map_or(0, |at| at + 1);
+            let first = self.out[begun..].trim_start_matches('\t').is_empty();
+            let stripped = document.tabs && first && line.starts_with('\t');
+            if document.quoted {
+                if stripped {
+                    return Err(misplaced(
+                        "in a here-document that drops its tabs",
+                        "write `<<` instead of `<<-`",
+                    ));
+                }
+                self.out.push_str(line);
+                continue;
+            }
+            let encoded = with_parameters(line, ("", ""), |text| escaped(text, &['\\', '$', '`']))?;
+            let head = document.stripped(&self.out[begun..]);
+            let first_letter = head.chars().chain(encoded.chars()).next();
+            let alike = first_letter == document.delimiter.chars().next();
+            if stripped || alike || first_letter.is_none() {
+                // It keeps the line from being the delimiter.
+                self.out.push_str(NOTHING);
+            } else if number == 0 && self.joins_name(&encoded) {
+                self.out.push_str(NOTHING);
+            }
+            self.out.push_str(&encoded);
+        }
+        Ok(())
+    }
+}
