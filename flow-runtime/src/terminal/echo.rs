@@ -81,6 +81,17 @@ impl Echo {
         out.extend(self.held.drain(..));
     }
 
+    /// A line editor has begun to read: what the kernel has not echoed so far, because the editor
+    /// was there before the input was, is left to the editor to show.
+    pub(super) fn edited(&mut self, out: &mut String) {
+        self.release(out);
+        self.expected
+            .retain(|line| line.text.last() == Some(&'\n') && line.text.len() > 1);
+        for line in &mut self.expected {
+            line.echoer = Echoer::Later;
+        }
+    }
+
     /// Whether a line editor that comes to the front would show typed lines again.
     pub(super) fn awaits_editor(&self) -> bool {
         let first = self.expected.front();
@@ -237,6 +248,21 @@ mod tests {
         echo.filter("1+1\nPython\n", false, &mut out);
         echo.filter(">>> 1+1\n2\n", true, &mut out);
         assert_eq!(out, "\nPython\n>>> \n2\n");
+    }
+
+    #[test]
+    fn what_the_kernel_did_not_echo_is_left_to_the_editor() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect("true a\ntrue b\nrest", Echoer::KernelAhead);
+        echo.filter("true a\ndone\ntr", false, &mut out);
+        assert!(!echo.awaits_editor());
+        echo.edited(&mut out);
+        assert_eq!(out, "\ndone\ntr");
+        assert!(echo.awaits_editor() && !echo.holds());
+        echo.filter("$ true b\n$ true a\n", true, &mut out);
+        assert_eq!(out, "\ndone\ntr$ \n$ \n");
+        assert!(!echo.pending());
     }
 
     #[test]

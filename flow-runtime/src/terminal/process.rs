@@ -97,6 +97,14 @@ pub(super) fn asleep(session: i32) -> Option<u64> {
     found.then_some(ticks)
 }
 
+/// Whether something in a session is at work. Where the system does not tell, nothing is.
+pub(super) fn works(session: i32) -> bool {
+    let members = all().filter(|pid| Stat::of(*pid).is_some_and(|it| it.session == session));
+    members
+        .flat_map(Stat::threads)
+        .any(|thread| !thread.sleeps && !thread.dead)
+}
+
 /// Whether a process has nothing to do, and no signal to handle either; `None` where the system
 /// does not tell.
 pub(super) fn waits(pid: i32) -> Option<bool> {

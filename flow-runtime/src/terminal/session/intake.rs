@@ -112,6 +112,11 @@ impl State {
         self.typed = self.left_over;
         self.entered = false;
         self.prompts += 1;
+        if self.shell != Some(Shell::Posix) {
+            let mut heard = String::new();
+            self.echo.edited(&mut heard);
+            self.hear(&heard);
+        }
         if self.image.is_none() {
             self.image = process::image(self.pid);
         }
@@ -259,5 +264,47 @@ impl Unfinished<'_> {
             None if again.starts_with(after) => Unfinished::Perhaps,
             Some(_) | None => Unfinished::No,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::options::Options;
+    use crate::terminal::pty::Mode;
+
+    /// What fish writes between a command and the next, with a line typed meanwhile that the kernel
+    /// has echoed or not.
+    fn heard(echoed: &str) -> String {
+        let pid = 7;
+        let mut state = State::new(Some(Shell::Fish), pid, "n0", &Options::default());
+        let mark = |name: &str| format!("\x1b]133;{name};n0\x07");
+        let prompt = format!("{}{}host> {}", mark("A"), mark("P"), mark("B"));
+        state.take(prompt.as_bytes());
+        let line = Mode {
+            echo: false,
+            lines: false,
+        };
+        state.expect("echo done\n", line, Some(pid));
+        state.take(format!("echo done\r\n{}done\r\n", mark("C")).as_bytes());
+        let kernel = Mode {
+            echo: true,
+            lines: true,
+        };
+        state.expect("true echoed\n", kernel, Some(pid));
+        state.take(format!("{echoed}{}{prompt}", mark("D;0")).as_bytes());
+        let shown = "true \r\x1b[11Cechoed\r\x1b[17C\x1b[11D\x1b[34mtrue\x1b[m \x1b[36mechoed\r\x1b[17C\r\n";
+        for piece in shown.split_inclusive(' ') {
+            state.take(piece.as_bytes());
+        }
+        state.take(format!("{}answer\r\n", mark("C")).as_bytes());
+        state.stream.since(state.input).to_owned()
+    }
+
+    #[test]
+    fn what_fish_shows_of_a_line_typed_ahead_is_no_output_whether_the_kernel_showed_it_or_not() {
+        assert_eq!(heard("true echoed\r\n"), "host> \nanswer\n");
+        // The terminal changed hands between the look at its mode and the input.
+        assert_eq!(heard(""), "host> \nanswer\n");
     }
 }

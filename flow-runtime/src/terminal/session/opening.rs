@@ -13,7 +13,7 @@ use crate::terminal::echo::Echo;
 use crate::terminal::error::Error;
 use crate::terminal::options::Options;
 use crate::terminal::private::PrivateDirectory;
-use crate::terminal::program::Program;
+use crate::terminal::program::{Program, Shell};
 use crate::terminal::pty::{Pty, Started};
 use crate::terminal::scanner::Scanner;
 use crate::terminal::screen::Screen;
@@ -79,41 +79,7 @@ impl Session {
             &directory,
             options.size,
         )?;
-        let state = State {
-            shell: program.shell,
-            pid,
-            scanner: Scanner::new(if program.shell.is_some() { &nonce } else { "" }),
-            cleaner: Cleaner::default(),
-            clean: String::new(),
-            echo: Echo::default(),
-            edited_later: false,
-            addressee: None,
-            doubt: String::new(),
-            before_prompt: None,
-            sign: None,
-            missed: false,
-            typing: false,
-            screen: Screen::new(options.size, options.scrollback),
-            stream: Stream::new(options.window),
-            input: 0,
-            consumed: 0,
-            phase: Phase::Starting,
-            typed: false,
-            entered: false,
-            left_over: false,
-            ahead: false,
-            interrupt: None,
-            prompts: 0,
-            run: None,
-            outgoing: Vec::new(),
-            waiters: Vec::new(),
-            next_waiter: 0,
-            last_output: Instant::now(),
-            exit: None,
-            drained: false,
-            closed: false,
-            image: None,
-        };
+        let state = State::new(program.shell, pid, &nonce, options);
         let session = Arc::new(Session {
             id,
             circle,
@@ -157,5 +123,46 @@ impl Session {
         let reader = spawned(reader)?;
         lock(&session.threads).extend([waiter, reader]);
         Ok(session)
+    }
+}
+
+impl State {
+    /// Of a program that has said nothing.
+    pub(super) fn new(shell: Option<Shell>, pid: i32, nonce: &str, options: &Options) -> State {
+        State {
+            shell,
+            pid,
+            scanner: Scanner::new(if shell.is_some() { nonce } else { "" }),
+            cleaner: Cleaner::default(),
+            clean: String::new(),
+            echo: Echo::default(),
+            edited_later: false,
+            addressee: None,
+            doubt: String::new(),
+            before_prompt: None,
+            sign: None,
+            missed: false,
+            typing: false,
+            screen: Screen::new(options.size, options.scrollback),
+            stream: Stream::new(options.window),
+            input: 0,
+            consumed: 0,
+            phase: Phase::Starting,
+            typed: false,
+            entered: false,
+            left_over: false,
+            ahead: false,
+            interrupt: None,
+            prompts: 0,
+            run: None,
+            outgoing: Vec::new(),
+            waiters: Vec::new(),
+            next_waiter: 0,
+            last_output: Instant::now(),
+            exit: None,
+            drained: false,
+            closed: false,
+            image: None,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, PipeReader};
 use std::sync::MutexGuard;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::interrupt::Interrupt;
 use super::{Moment, Phase, QUIET, Session, State};
@@ -11,6 +11,8 @@ use crate::terminal::{lock, process};
 
 /// Bytes taken at a time.
 const BATCH: usize = 64 * 1024;
+/// How often a silent session is looked at while something in it is at work.
+const GLANCE: Duration = Duration::from_millis(10);
 
 impl Session {
     /// Takes everything the terminal gives, until it is closed.
@@ -56,8 +58,10 @@ impl Session {
     /// When the reader has to look again although nothing comes.
     fn deadline(&self) -> Option<Instant> {
         let state = lock(&self.state);
-        let quiet = state.holds() || state.waiters.iter().any(|waiter| waiter.tentative);
-        let quiet = quiet.then(|| state.last_output + QUIET);
+        // Later than now where that is over and something is still at work.
+        let soon = Instant::now() + GLANCE;
+        let quiet = state.is_unsettled();
+        let quiet = quiet.then(|| soon.max(state.last_output + QUIET));
         let looked = state.run.as_ref().and_then(|run| run.look_at);
         let nudge = state.interrupt.as_ref().map(Interrupt::look_at);
         [quiet, looked, nudge, state.screen.deadline()]
@@ -88,8 +92,7 @@ impl Session {
         if ended {
             state.drained = true;
         }
-        let quiet = now.duration_since(state.last_output) >= QUIET;
-        state.settle(quiet || ended);
+        self.settle(&mut state);
         if ended {
             state.end_run();
         } else if let Some(run) = &mut state.run

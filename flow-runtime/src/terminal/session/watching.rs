@@ -7,8 +7,11 @@ use flow_model::tools::AwaitTarget;
 use tokio::sync::oneshot;
 
 use super::{QUIET, Session, State};
-use crate::terminal::lock;
 use crate::terminal::pattern::{Found, Pattern};
+use crate::terminal::{lock, process};
+
+/// After this long without output, it is taken as said even while something is at work.
+const LONG_QUIET: Duration = Duration::from_secs(1);
 
 /// Somebody who waits for output.
 pub(super) struct Waiter {
@@ -51,12 +54,10 @@ impl Session {
             answer: Some(sender),
         };
         state.waiters.push(waiter);
-        let quiet = state.last_output.elapsed() >= QUIET;
-        let ended = state.drained;
-        state.settle(quiet || ended);
-        let tentative = state.waiters.iter().any(|waiter| waiter.tentative);
+        self.settle(&mut state);
+        let unsettled = state.is_unsettled();
         drop(state);
-        if tentative {
+        if unsettled {
             self.pty.ring();
         }
         Watching {
@@ -67,9 +68,30 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Answers whoever can be answered.
+    pub(super) fn settle(&self, state: &mut State) {
+        state.settle(state.drained);
+        if state.is_unsettled() && self.is_quiet(state) {
+            state.settle(true);
+        }
+    }
+
+    /// Whether nothing has come for a while, and nothing is at work that more could come from.
+    fn is_quiet(&self, state: &State) -> bool {
+        let silence = state.last_output.elapsed();
+        silence >= LONG_QUIET || silence >= QUIET && !process::works(self.pid)
+    }
+}
+
 impl State {
-    /// Answers whoever can be answered. `quiet` says that nothing has come for a while.
-    pub(super) fn settle(&mut self, quiet: bool) {
+    /// Whether silence would settle something.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.holds() || self.waiters.iter().any(|waiter| waiter.tentative)
+    }
+
+    /// Answers whoever can be answered. `quiet` says that nothing more is about to come.
+    fn settle(&mut self, quiet: bool) {
         if quiet && self.holds() {
             self.release();
         }
