@@ -8,6 +8,7 @@ use flow_runtime::briefs::{Brief, Kind};
 use flow_runtime::host::mcp::{McpSettings, Started};
 use flow_runtime::journal::{Journal, Listing, Status};
 use flow_runtime::library::Library;
+use flow_runtime::terminal::Options;
 use serde_json::{Value, json};
 
 use crate::brief;
@@ -87,15 +88,15 @@ fn look() -> Result<Vec<Finding>> {
     match library.project() {
         Some(project) => {
             add("project", State::Good, project.root().display().to_string());
-            for odd in unknown_keys(project) {
-                add("project", State::Odd, odd);
-            }
         }
         None => add(
             "project",
             State::Odd,
             "none here; `flow init` makes one".to_owned(),
         ),
+    }
+    for odd in unknown_keys(&library) {
+        add("settings", State::Odd, odd);
     }
     let (state, says) = workflows(&library);
     add("workflows", state, says);
@@ -123,6 +124,9 @@ fn look() -> Result<Vec<Finding>> {
             State::Odd,
             "there is no bash, which terminals use unless told otherwise".to_owned(),
         ),
+    }
+    if let Some(says) = terminals(&library) {
+        add("terminals", State::Good, says);
     }
     match env::var("FLOW_AGENT") {
         Ok(command) if !command.trim().is_empty() => {
@@ -244,4 +248,34 @@ fn program(name: &str) -> Option<PathBuf> {
     env::split_paths(&paths)
         .map(|directory| directory.join(name))
         .find(|path| path.is_file())
+}
+
+/// What settings let terminals do, where they say something.
+fn terminals(library: &Library) -> Option<String> {
+    let (given, usual) = (library.terminal_options(), Options::default());
+    let mut says = Vec::new();
+    for policy in &given.policies {
+        if let Some(programs) = &policy.programs {
+            says.push(format!("only the programs {}", listed(programs)));
+        }
+        if let Some(directories) = &policy.directories {
+            let shown: Vec<_> = directories.iter().map(|it| target::shown(it)).collect();
+            let shown: Vec<_> = shown.iter().map(|it| it.display().to_string()).collect();
+            says.push(format!("only in {}", listed(&shown)));
+        }
+    }
+    if given.max_sessions != usual.max_sessions {
+        says.push(format!("at most {} at a time", given.max_sessions));
+    }
+    if let Some(audit) = &given.audit {
+        says.push(format!("every input is written to {}", audit.display()));
+    }
+    (!says.is_empty()).then(|| says.join("; "))
+}
+
+fn listed(items: &[String]) -> String {
+    match items {
+        [] => "none".to_owned(),
+        items => items.join(", "),
+    }
 }

@@ -18,7 +18,7 @@ use flow_runtime::host::{
 use flow_runtime::journal::{self, Journal, Listing, RunId, Status};
 use flow_runtime::library::{self, Definition, Library, Place, Saved};
 use flow_runtime::run::{Evaluator, Event, Expressions, Happening};
-use flow_runtime::terminal::{self, Terminals};
+use flow_runtime::terminal::Terminals;
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -217,7 +217,7 @@ impl Engine {
         watch: Arc<dyn Watch>,
     ) -> Result<Self> {
         let journal = Journal::open(journal)?;
-        let terminals = Terminals::new(terminal::Options::default())?;
+        let terminals = Terminals::new(library.terminal_options())?;
         // Nobody else is asked for tools, so that what is missing is told with what there is.
         let servers = Arc::new(McpServers::around(&target::current()?).answering_all());
         let mut options = options(journal, library, &terminals, &servers)?;

@@ -240,11 +240,18 @@ pub(crate) fn described(field: &Field) -> Vec<Cell> {
     ]
 }
 
-/// What is odd about the keys of a project's settings.
-pub(crate) fn unknown_keys(project: &Project) -> impl Iterator<Item = String> {
-    project.unknown_keys().map(|(key, meant)| match meant {
-        Some(meant) => format!("flow.toml: `{key}` means nothing; did you mean `{meant}`?"),
-        None => format!("flow.toml: `{key}` means nothing; there is only `workflows`"),
+/// What is odd about the keys of settings.
+pub(crate) fn unknown_keys(library: &Library) -> impl Iterator<Item = String> {
+    library.unknown_keys().map(|(file, unknown)| {
+        let file = target::shown(&file);
+        let (file, key) = (file.display(), &unknown.key);
+        match &unknown.meant {
+            Some(meant) => format!("{file}: `{key}` means nothing; did you mean `{meant}`?"),
+            None => {
+                let known = unknown.known.join("`, `");
+                format!("{file}: `{key}` means nothing; there are `{known}`")
+            }
+        }
     })
 }
 
@@ -273,7 +280,7 @@ fn asides(
             refused.reason
         ));
     }
-    for odd in library.project().into_iter().flat_map(unknown_keys) {
+    for odd in unknown_keys(library) {
         output.warning(&odd);
     }
     let project = library.project().map(Project::directories);

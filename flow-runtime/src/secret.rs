@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ const QUOTED: &str = "|sh";
 pub const SHORTEST: usize = 4;
 /// Lines of a value with several lines that are scrubbed on their own.
 const SHORTEST_LINE: usize = 16;
+/// Values that are also found where a screen has broken them into rows, and parts of values that
+/// are found where a text begins or ends within one. Shorter ones are too likely something else.
+const SHORTEST_BROKEN: usize = 6;
+const SHORTEST_PART: usize = 16;
 
 /// Where the value of a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -388,28 +393,62 @@ impl Scrubber {
         found.min_by_key(|(at, _)| *at)
     }
 
+    /// The first place in a text that must not stay, and what stands for it: a value, or what a
+    /// screen has made of one.
+    fn first<'s>(&'s self, text: &str, is_begin: bool) -> Option<(Range<usize>, &'s str)> {
+        let bytes = text.as_bytes();
+        let whole = self.find(bytes);
+        let whole = whole.map(|(at, it)| (at..at + it.value.len(), it.placeholder.as_str()));
+        if !text.contains('\n') && text.len() < SHORTEST_PART {
+            return whole;
+        }
+        let values = || self.patterns.iter().map(|it| (it.value.as_bytes(), it));
+        let begin = || values().find_map(|(value, it)| Some((0..begun(bytes, value)?, it)));
+        let is_begin = is_begin && whole.as_ref().is_none_or(|(at, _)| at.start > 0);
+        let begin = is_begin.then(begin).flatten();
+        let broken = || {
+            // An earlier one, or the longest of those that begin there.
+            let until = whole.as_ref().map_or(bytes.len(), |(at, _)| at.start);
+            (0..until).find_map(|at| {
+                let mut found = values().filter_map(|(value, pattern)| {
+                    let end = at + broken(&bytes[at..], value)?;
+                    Some((at..end, pattern))
+                });
+                found.next()
+            })
+        };
+        // What a screen shows is masked, not to be turned into the value again.
+        let shown = begin.or_else(broken);
+        let shown = shown.map(|(at, pattern)| (at, pattern.mask.as_str()));
+        shown.or(whole)
+    }
+
     /// A text with placeholders for the values in it.
     #[must_use]
     pub fn text(&self, text: &str) -> Option<String> {
-        if self.is_empty() || self.find(text.as_bytes()).is_none() {
+        if self.is_empty() {
             return None;
         }
         let mut scrubbed = String::with_capacity(text.len());
+        let mut is_changed = false;
+        let mut is_begin = true;
         for piece in pieces(text) {
             match piece {
                 Piece::Secret(place) => scrubbed.push_str(place.text),
                 Piece::Broken => {}
                 Piece::Text(mut rest) => {
-                    while let Some((at, pattern)) = self.find(rest.as_bytes()) {
-                        scrubbed.push_str(&rest[..at]);
-                        scrubbed.push_str(&pattern.placeholder);
-                        rest = &rest[at + pattern.value.len()..];
+                    while let Some((at, instead)) = self.first(rest, is_begin) {
+                        scrubbed.push_str(&rest[..at.start]);
+                        scrubbed.push_str(instead);
+                        rest = &rest[at.end..];
+                        (is_changed, is_begin) = (true, false);
                     }
                     scrubbed.push_str(rest);
                 }
             }
+            is_begin = false;
         }
-        Some(scrubbed)
+        is_changed.then_some(scrubbed)
     }
 
     /// A value with placeholders for the values in it.
@@ -428,6 +467,40 @@ impl Scrubber {
             held: Vec::new(),
         }
     }
+}
+
+/// How many bytes a value takes at the start of a text in which a screen has broken it into rows,
+/// or in which it breaks off with the text.
+fn broken(text: &[u8], value: &[u8]) -> Option<usize> {
+    if value.len() < SHORTEST_BROKEN || text.first() != value.first() {
+        return None;
+    }
+    let (mut at, mut of) = (0, 0);
+    while of < value.len() {
+        match text.get(at) {
+            Some(byte) if *byte == value[of] => (at, of) = (at + 1, of + 1),
+            Some(b'\n') => {
+                // Blanks at the end of a row are not shown.
+                of += value[of..].iter().take_while(|byte| **byte == b' ').count();
+                at += 1;
+                if of < value.len() && text.get(at).is_some_and(|byte| *byte != value[of]) {
+                    return None;
+                }
+            }
+            None if of >= SHORTEST_PART => break,
+            Some(_) | None => return None,
+        }
+    }
+    Some(at)
+}
+
+/// How many bytes the end of a value takes at the start of a text, where its beginning has scrolled
+/// off a screen.
+fn begun(text: &[u8], value: &[u8]) -> Option<usize> {
+    let last = value.len().checked_sub(SHORTEST_PART)?;
+    (1..=last)
+        .filter(|from| value[*from] & 0xc0 != 0x80)
+        .find_map(|from| broken(text, &value[from..]))
 }
 
 /// A value as `echo` of a plain shell prints it.
@@ -548,6 +621,40 @@ mod tests {
         let once = scrubber.text("my token").unwrap_or_default();
         assert_eq!(once, format!("my {}", placeholder("r-1", "token")));
         assert_eq!(scrubber.text(&once).as_deref(), Some(once.as_str()));
+    }
+
+    #[test]
+    fn what_a_screen_made_of_a_value_is_masked() {
+        let long = "0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "long", long);
+        scrubber.add("r-1", "two", "two words");
+        let seen = |text: &str| scrubber.text(text).map(|text| mask(&text).into_owned());
+        for (screen, masked) in [
+            (
+                "$ 0123456789\nabcdefghijklmnopqrstuvwxyz\n$",
+                "$ [secret long]\n$",
+            ),
+            ("0123\n456789abcdefghijklmnopqrstuvw\nxyz", "[secret long]"),
+            ("a two\nwords b", "a [secret two] b"),
+            // Its beginning has scrolled away, or its end is not on the page.
+            ("ghijklmnopqrstuv\nwxyz\n$ ", "[secret long]\n$ "),
+            ("$ 0123456789abcdefg", "$ [secret long]"),
+            ("x 0123456789\nabcdefg", "x [secret long]"),
+            ("hijklmnopqrstuvw", "[secret long]"),
+        ] {
+            assert_eq!(seen(screen).as_deref(), Some(masked), "{screen}");
+        }
+        for other in [
+            "0123\n\n456789abcdefghijklmnopqrstuvwxyz",
+            "wxyz\n",
+            "0123456\n",
+        ] {
+            assert_eq!(seen(other), None, "{other}");
+        }
+        // A value as it is can be used on.
+        let whole = scrubber.text(&format!("a {long}\n")).unwrap_or_default();
+        assert_eq!(whole, format!("a {}\n", placeholder("r-1", "long")));
     }
 
     #[test]

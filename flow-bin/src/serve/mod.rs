@@ -67,7 +67,7 @@ use flow_runtime::host::mcp::McpServers;
 use flow_runtime::host::{Agents, Host, Memory};
 use flow_runtime::journal::Journal;
 use flow_runtime::library::Library;
-use flow_runtime::terminal::{self as terminals, Terminals};
+use flow_runtime::terminal::Terminals;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
@@ -108,7 +108,7 @@ pub(crate) struct Server {
 impl Server {
     fn new(library: Library, arguments: &ServeArguments) -> Result<Arc<Self>> {
         let journal = Journal::open(engine::journal_path(&library)?)?;
-        let terminals = Terminals::new(terminals::Options::default())?;
+        let terminals = Terminals::new(library.terminal_options())?;
         let directory = target::current()?;
         let servers = Arc::new(McpServers::around(&directory));
         let offers = Offers::new(&toolsets(arguments), arguments.read_only);

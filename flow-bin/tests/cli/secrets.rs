@@ -122,6 +122,33 @@ fn progress_for_programs_has_no_secret() {
     assert_kept(&place, &ran);
 }
 
+const ON_A_SCREEN: &str = r#"inputs: {token: {type: string, secret: true, required: true}}
+return_values: {OUT: what it is}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {environment: {TOKEN: "{{ inputs.token }}"}}}
+    transitions: [{condition: success, next_state: show}]
+  show:
+    action: {tool: run_command, params: {command: 'echo "$TOKEN"; export OUT="v:$TOKEN"'}}
+    transitions: [{condition: success, next_state: look}]
+  look: {action: {tool: get_screen_content}}
+"#;
+
+#[test]
+fn a_secret_that_a_screen_breaks_into_rows_is_kept() {
+    let place = Place::with(&[("screen.yaml", ON_A_SCREEN)]);
+    // Longer than a row.
+    let token = format!("{CORE}{}", "0123456789abcdef".repeat(9));
+    let parameter = format!("token={token}");
+    let ran = place.run(&["run", "screen.yaml", "-p", &parameter, "--format", "json"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.json()["return_values"]["OUT"], "v:[secret token]");
+    assert_kept(&place, &ran);
+    let rest = "0123456789abcdef0123456789abcdef";
+    assert!(!has(&remains(&place.path("data")), rest));
+}
+
 const FAILS: &str = "inputs: {token: {type: string, required: true, secret: true}}
 steps:
   - {id: bad, type: shell, command: 'echo \"no {{ inputs.token }}\" >&2; test -e go'}

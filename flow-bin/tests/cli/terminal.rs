@@ -170,3 +170,64 @@ fn a_terminal_that_stays_open_is_said_to_end_with_the_command() {
         ran.stderr
     );
 }
+
+const OPENS: &str = "initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: say}]
+  say: {action: {tool: run_command, params: {command: echo hello}}}
+";
+
+#[test]
+fn settings_bound_terminals_and_record_what_is_typed() {
+    let place = Place::with(&[
+        ("opens.yaml", OPENS),
+        ("flow.toml", "[terminal]\nprograms = [\"dash\"]\n"),
+    ]);
+    let ran = place.run(&["run", "opens.yaml"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let told = "the policy does not let `bash` be opened; allowed: dash";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+
+    let audit = "[terminal]\nprograms = [\"bash\"]\nmax_sessions = 1\naudit = \"audit.jsonl\"\n";
+    let place = Place::with(&[("opens.yaml", OPENS), ("flow.toml", audit)]);
+    let ran = place.run(&["run", "opens.yaml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let typed = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
+    assert!(typed.contains("echo hello"), "{typed}");
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(
+        doctor.contains("only the programs bash; at most 1 at a time"),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn settings_of_terminals_that_cannot_be_are_named() {
+    for (settings, told) in [
+        ("terminal = 1\n", "write `[terminal]`"),
+        (
+            "[terminal]\nprograms = \"bash\"\n",
+            "`terminal.programs` is a list",
+        ),
+        ("[terminal]\nmax_sessions = -1\n", "whole number"),
+        (
+            "[terminal]\naudit = \"../a\"\n",
+            "inside it, and `../a` is not",
+        ),
+        (
+            "[terminal]\naudit = \"/etc/a\"\n",
+            "inside it, and `/etc/a` is not",
+        ),
+    ] {
+        let place = Place::with(&[("opens.yaml", OPENS), ("flow.toml", settings)]);
+        let ran = place.run(&["run", "opens.yaml"]);
+        assert_eq!(ran.code, 2, "{settings}{}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{settings}{}", ran.stderr);
+    }
+    let place = Place::with(&[("flow.toml", "[terminal]\nprogram = [\"bash\"]\n")]);
+    let listed = place.run(&["list"]);
+    let told = "`terminal.program` means nothing; did you mean `terminal.programs`?";
+    assert!(listed.stderr.contains(told), "{}", listed.stderr);
+}

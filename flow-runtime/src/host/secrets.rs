@@ -511,6 +511,7 @@ impl Report {
     /// The report as people and programs may see it.
     pub(super) fn masked(self) -> Report {
         Report {
+            return_values: self.return_values.as_ref().map(secret::mask_value),
             output: secret::mask_value(&self.output),
             state: secret::mask_value(&self.state),
             computed: secret::mask_value(&self.computed),

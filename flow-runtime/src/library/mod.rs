@@ -31,6 +31,7 @@ mod original;
 mod project;
 mod read;
 mod role;
+mod settings;
 mod shelf;
 mod store;
 
@@ -44,6 +45,8 @@ use flow_model::loader::{Loader, Lookup};
 use flow_model::source::Source;
 use flow_model::{Compiled, compile};
 
+use crate::terminal;
+
 pub use card::Card;
 pub use catalogue::{Catalogue, Fault, Workflow};
 pub use error::Error;
@@ -53,6 +56,8 @@ pub use project::{Project, user_directory};
 pub(crate) use project::{project_root, root_around};
 pub use read::{Bytes, read};
 pub use role::Role;
+pub use settings::Unknown;
+use settings::{Owner, Settings};
 use shelf::Shelf;
 use store::Store;
 pub use store::{Created, Definition, Deleted, Saved, StoreError, says_name};
@@ -131,6 +136,8 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     project: Option<Project>,
+    /// The user's own settings, and the file they stand in.
+    user: Option<(PathBuf, Settings)>,
     shelves: Vec<Shelf>,
     builtins: BTreeMap<String, Cow<'static, str>>,
     /// Those of them that were checked when the program was built.
@@ -169,13 +176,14 @@ impl Library {
         Library::default()
     }
 
-    /// The project around a directory, and the user's directory as the environment has it. Without
+    /// The project around a directory, and the user's directory as the environment has it, each with
+    /// its settings. Without
     /// a project, definitions are stored in `.flow/workflows` of the repository around the
     /// directory, or of the directory itself, which becomes a project by it.
     ///
     /// # Errors
     ///
-    /// [`Error::Settings`] when the project's `flow.toml` cannot be read.
+    /// [`Error::Settings`] when the project's or the user's `flow.toml` cannot be read.
     pub fn around(directory: &Path) -> Result<Self, Error> {
         let mut library = Library::empty();
         library = match Project::around(directory)? {
@@ -183,7 +191,12 @@ impl Library {
             None => library.with_store(project::future_root(directory)),
         };
         if let Some(directory) = user_directory() {
+            let settings = Settings::of(&directory, Owner::User)?;
             library = library.with_directory(Place::User, directory.join("workflows"));
+            for directory in &settings.workflows {
+                library = library.with_directory(Place::User, directory.clone());
+            }
+            library.user = Some((directory.join(settings::FILE), settings));
         }
         Ok(library)
     }
@@ -271,6 +284,30 @@ impl Library {
     #[must_use]
     pub fn project(&self) -> Option<&Project> {
         self.project.as_ref()
+    }
+
+    /// What terminals may do: what the user's settings and the project's let them, both together. An
+    /// audit file of the user's stands before one of the project's.
+    #[must_use]
+    pub fn terminal_options(&self) -> terminal::Options {
+        let mut options = terminal::Options::default();
+        let project = self.project.as_ref().map(|project| &project.settings);
+        let user = self.user.as_ref().map(|(_, settings)| settings);
+        for settings in project.into_iter().chain(user) {
+            settings.terminal.bound(&mut options);
+        }
+        options
+    }
+
+    /// Keys of settings that mean nothing, with the file each stands in.
+    pub fn unknown_keys(&self) -> impl Iterator<Item = (PathBuf, &Unknown)> {
+        let project = self.project.as_ref();
+        let project = project.map(|it| (it.root().join(settings::FILE), &it.settings));
+        let user = self.user.as_ref().map(|(file, it)| (file.clone(), it));
+        let both = project.into_iter().chain(user);
+        both.flat_map(|(file, settings)| {
+            settings.unknown.iter().map(move |key| (file.clone(), key))
+        })
     }
 
     /// The directories in which names are looked for, in order.

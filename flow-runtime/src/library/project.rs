@@ -3,14 +3,9 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use flow_model::suggest;
+use super::Error;
+use super::settings::{FILE, Owner, Settings};
 
-use super::{Error, read};
-
-/// The file with a project's settings.
-const SETTINGS: &str = "flow.toml";
-/// The one key of the settings.
-const WORKFLOWS: &str = "workflows";
 /// The directory that makes a directory a project.
 const MARK: &str = ".flow";
 
@@ -19,7 +14,7 @@ const MARK: &str = ".flow";
 pub struct Project {
     root: PathBuf,
     directories: Vec<PathBuf>,
-    unknown: Vec<String>,
+    pub(super) settings: Settings,
 }
 
 impl Project {
@@ -43,24 +38,16 @@ impl Project {
     ///
     /// [`Error::Settings`] when its `flow.toml` cannot be read.
     pub fn at(root: &Path) -> Result<Option<Self>, Error> {
-        let settings = root.join(SETTINGS);
-        let has_settings = settings.is_file();
-        if !has_settings && !root.join(MARK).is_dir() {
+        if !is_root(root) {
             return Ok(None);
         }
+        let settings = Settings::of(root, Owner::Project)?;
         let mut directories = vec![workflows(root)];
-        let mut unknown = Vec::new();
-        if has_settings {
-            let table = table(&settings)?;
-            for directory in listed(&settings, &table)? {
-                directories.push(root.join(directory));
-            }
-            unknown.extend(table.keys().filter(|key| *key != WORKFLOWS).cloned());
-        }
+        directories.extend(settings.workflows.iter().cloned());
         Ok(Some(Project {
             root: root.to_owned(),
             directories,
-            unknown,
+            settings,
         }))
     }
 
@@ -68,12 +55,6 @@ impl Project {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// Keys of its settings that mean nothing, each with the one that was perhaps meant.
-    pub fn unknown_keys(&self) -> impl Iterator<Item = (&str, Option<&'static str>)> {
-        let unknown = self.unknown.iter();
-        unknown.map(|key| (key.as_str(), suggest::nearest(key, [WORKFLOWS])))
     }
 
     /// The directories with its workflows, in the order in which names are looked for.
@@ -112,44 +93,7 @@ pub(crate) fn project_root(directory: &Path) -> Option<&Path> {
 
 /// Whether a directory is a project's root, whatever its settings say.
 pub(crate) fn is_root(directory: &Path) -> bool {
-    directory.join(SETTINGS).is_file() || directory.join(MARK).is_dir()
-}
-
-fn wrong(path: &Path, reason: String) -> Error {
-    Error::Settings {
-        path: path.to_owned(),
-        reason,
-    }
-}
-
-/// What the settings say.
-fn table(path: &Path) -> Result<toml::Table, Error> {
-    let bytes = read(path)?;
-    let text = bytes.lossy();
-    text.parse().map_err(|error: toml::de::Error| {
-        let at = error.span().map_or(0, |span| span.start).min(text.len());
-        let line = text.as_bytes()[..at]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1;
-        wrong(path, format!("line {line}: {}", error.message()))
-    })
-}
-
-/// The directories under `workflows` of the settings.
-fn listed(path: &Path, table: &toml::Table) -> Result<Vec<String>, Error> {
-    let Some(value) = table.get(WORKFLOWS) else {
-        return Ok(Vec::new());
-    };
-    let directories = value.as_array().and_then(|items| {
-        let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
-        texts.collect::<Option<Vec<_>>>()
-    });
-    directories.ok_or_else(|| {
-        let reason = "`workflows` is a list of directories, such as `workflows = [\"flows\"]`";
-        wrong(path, reason.to_owned())
-    })
+    directory.join(FILE).is_file() || directory.join(MARK).is_dir()
 }
 
 /// The user's directory: `$FLOW_CONFIG_DIR`, else `$XDG_CONFIG_HOME/flow`, else `~/.config/flow`.

@@ -16,8 +16,8 @@ pub struct Size {
 pub struct Options {
     /// The most sessions at a time.
     pub max_sessions: usize,
-    /// Which programs may be opened, and where.
-    pub policy: Policy,
+    /// Which programs may be opened, and where. Each must let it.
+    pub policies: Vec<Policy>,
     /// The file that gets a line of JSON for every input; created readable by its owner alone.
     pub audit: Option<PathBuf>,
     /// Where a session starts that names no directory. `None`: where this process works.
@@ -34,7 +34,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             max_sessions: 64,
-            policy: Policy::default(),
+            policies: Vec::new(),
             audit: None,
             directory: None,
             size: Size {

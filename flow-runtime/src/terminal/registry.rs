@@ -259,7 +259,9 @@ impl Terminals {
         let options = &self.inner.options;
         let directory = self.directory(directory)?;
         let program = Program::find(shell, &directory)?;
-        if let Some(refusal) = options.policy.refusal(shell, &program.path, &directory) {
+        let mut policies = options.policies.iter();
+        let refusal = policies.find_map(|it| it.refusal(shell, &program.path, &directory));
+        if let Some(refusal) = refusal {
             return Err(Error::Refused(refusal));
         }
         let mut variables = vec![("TERM".to_owned(), "xterm-256color".to_owned())];

@@ -132,7 +132,7 @@ async fn the_policy_bounds_programs_and_directories() {
         directories: Some(vec![inside.path().to_owned()]),
     };
     let terms = Terms::with(Options {
-        policy,
+        policies: vec![Policy::default(), policy],
         ..Options::default()
     });
     let home: PathBuf = inside.path().canonicalize().unwrap();

@@ -1,0 +1,203 @@
+//! What a `flow.toml` says: the project's, and the user's.
+
+use std::path::{Component, Path, PathBuf};
+
+use flow_model::suggest;
+
+use super::{Error, read};
+use crate::terminal;
+
+/// The file with the settings.
+pub(super) const FILE: &str = "flow.toml";
+
+const WORKFLOWS: &str = "workflows";
+const TERMINAL: &str = "terminal";
+const KEYS: [&str; 2] = [WORKFLOWS, TERMINAL];
+
+const PROGRAMS: &str = "programs";
+const DIRECTORIES: &str = "directories";
+const MAX_SESSIONS: &str = "max_sessions";
+const AUDIT: &str = "audit";
+const TERMINAL_KEYS: [&str; 4] = [PROGRAMS, DIRECTORIES, MAX_SESSIONS, AUDIT];
+
+/// The settings of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// Directories with workflows.
+    pub(super) workflows: Vec<PathBuf>,
+    pub(super) terminal: Terminal,
+    pub(super) unknown: Vec<Unknown>,
+}
+
+/// What bounds terminals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Terminal {
+    programs: Option<Vec<String>>,
+    directories: Option<Vec<PathBuf>>,
+    max_sessions: Option<usize>,
+    audit: Option<PathBuf>,
+}
+
+/// A key that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The key, behind the name of its table.
+    pub key: String,
+    /// The one that was perhaps meant.
+    pub meant: Option<String>,
+    /// Those there are.
+    pub known: Vec<String>,
+}
+
+/// Whose file it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Whoever wrote the project; what it names stays inside.
+    Project,
+    /// The user.
+    User,
+}
+
+impl Settings {
+    /// What the file in a directory says; nothing where there is none.
+    pub(super) fn of(root: &Path, owner: Owner) -> Result<Settings, Error> {
+        let path = root.join(FILE);
+        if !path.is_file() {
+            return Ok(Settings::default());
+        }
+        let table = parsed(&path)?;
+        let reader = Reader {
+            path: &path,
+            root,
+            owner,
+        };
+        let mut settings = Settings::default();
+        settings.note_unknown("", &table, &KEYS);
+        if let Some(value) = table.get(WORKFLOWS) {
+            let form = "`workflows` is a list of directories, such as `workflows = [\"flows\"]`";
+            let listed = reader.texts(value, form)?;
+            settings.workflows = listed.iter().map(|it| root.join(it)).collect();
+        }
+        if let Some(value) = table.get(TERMINAL) {
+            let Some(table) = value.as_table() else {
+                return Err(reader.wrong("`terminal` is a table: write `[terminal]` on a line"));
+            };
+            settings.note_unknown("terminal.", table, &TERMINAL_KEYS);
+            settings.terminal = reader.terminal(table)?;
+        }
+        Ok(settings)
+    }
+
+    fn note_unknown(&mut self, prefix: &str, table: &toml::Table, known: &[&'static str]) {
+        let full = |key: &str| format!("{prefix}{key}");
+        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.unknown.push(Unknown {
+                key: full(key),
+                meant: suggest::nearest(key, known.iter().copied()).map(full),
+                known: known.iter().map(|key| full(key)).collect(),
+            });
+        }
+    }
+}
+
+impl Terminal {
+    /// Bounds terminals by this as well.
+    pub(super) fn bound(&self, options: &mut terminal::Options) {
+        if self.programs.is_some() || self.directories.is_some() {
+            options.policies.push(terminal::Policy {
+                programs: self.programs.clone(),
+                directories: self.directories.clone(),
+            });
+        }
+        if let Some(most) = self.max_sessions {
+            options.max_sessions = options.max_sessions.min(most);
+        }
+        if let Some(audit) = &self.audit {
+            options.audit = Some(audit.clone());
+        }
+    }
+}
+
+struct Reader<'f> {
+    path: &'f Path,
+    root: &'f Path,
+    owner: Owner,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, reason: impl Into<String>) -> Error {
+        Error::Settings {
+            path: self.path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    fn texts(&self, value: &toml::Value, form: &str) -> Result<Vec<String>, Error> {
+        let items = value.as_array().and_then(|items| {
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+            texts.collect::<Option<Vec<_>>>()
+        });
+        items.ok_or_else(|| self.wrong(form))
+    }
+
+    fn terminal(&self, table: &toml::Table) -> Result<Terminal, Error> {
+        let mut terminal = Terminal::default();
+        if let Some(value) = table.get(PROGRAMS) {
+            let form = "`terminal.programs` is a list of names or paths, such as `[\"bash\"]`";
+            terminal.programs = Some(self.texts(value, form)?);
+        }
+        if let Some(value) = table.get(DIRECTORIES) {
+            let form = "`terminal.directories` is a list of directories, such as `[\".\"]`";
+            let listed = self.texts(value, form)?;
+            terminal.directories = Some(listed.iter().map(|it| self.placed(it)).collect());
+        }
+        if let Some(value) = table.get(MAX_SESSIONS) {
+            let most = value.as_integer().and_then(|it| usize::try_from(it).ok());
+            let form = "`terminal.max_sessions` is a whole number from 0 on";
+            terminal.max_sessions = Some(most.ok_or_else(|| self.wrong(form))?);
+        }
+        if let Some(value) = table.get(AUDIT) {
+            let form = "`terminal.audit` is a file, such as `audit = \".flow/audit.jsonl\"`";
+            let file = value.as_str().filter(|file| !file.is_empty());
+            let file = file.ok_or_else(|| self.wrong(form))?;
+            // A project that was fetched from somewhere must not have other files written to.
+            let stays = Path::new(file)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+            if self.owner == Owner::Project && !stays {
+                let reason = format!(
+                    "`terminal.audit` of a project is a file inside it, and `{file}` is not; the \
+                     user's own `flow.toml` may name any"
+                );
+                return Err(self.wrong(reason));
+            }
+            terminal.audit = Some(self.placed(file));
+        }
+        Ok(terminal)
+    }
+
+    /// A path of the file, from where the file is.
+    fn placed(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), std::env::home_dir()) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.root.join(path),
+        }
+    }
+}
+
+fn parsed(path: &Path) -> Result<toml::Table, Error> {
+    let bytes = read(path)?;
+    let text = bytes.lossy();
+    text.parse().map_err(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = text.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
+        Error::Settings {
+            path: path.to_owned(),
+            reason: format!("line {line}: {}", error.message()),
+        }
+    })
+}
