@@ -21,7 +21,7 @@ use super::library::all_listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
 use super::standing::{self, Values, seconds};
-use super::tool::{Call, LIST, Offer, Refused, Reply};
+use super::tool::{self, Call, LIST, Offer, Refused, Reply};
 use super::{Server, elicit};
 use crate::cli;
 use crate::list;
@@ -203,10 +203,7 @@ async fn flow(
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
-    let name = match request.flow_name.strip_prefix('_') {
-        Some(LIST) => LIST,
-        _ => &request.flow_name,
-    };
+    let name = tool::meant(&request.flow_name);
     let graph = match Definition::named(&server, name)? {
         Definition::Ready { graph, .. } => *graph,
         Definition::Unknown(name) => {
