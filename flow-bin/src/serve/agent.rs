@@ -144,6 +144,13 @@ async fn get_next_step(
     let context = request.sub_agent_context.as_ref();
     let given = context.and_then(|context| context.get("task_id")?.as_str());
     let task = request.task_id.as_deref().or(given);
+    if let (Some(task), Some(given)) = (task, given)
+        && task != given
+    {
+        return Err(Refused(format!(
+            "`task_id` is `{task}`, and that of `sub_agent_context` is `{given}`: give one of them"
+        )));
+    }
     if let (Some(context), None) = (context, task) {
         let has: Vec<String> = context.keys().map(|key| format!("`{key}`")).collect();
         return Err(Refused(format!(
@@ -183,7 +190,7 @@ async fn submit_step_result(
     call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let submission = submission(&request.result, request.status, request.error);
+    let submission = submission(&request.result, request.status, request.error)?;
     let wait = patience(request.wait_seconds);
     submit(
         &server,
@@ -229,13 +236,25 @@ async fn submit_result(
     call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let submission = submission(&request.result, request.status, request.error);
+    let submission = submission(&request.result, request.status, request.error)?;
     let wait = patience(request.wait_seconds);
     submit(&server, run, None, submission, wait, &call).await
 }
 
-fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Submission {
-    Submission {
+fn submission(
+    result: &Value,
+    status: StepStatus,
+    error: Option<String>,
+) -> Result<Submission, Refused> {
+    // An agent that forgets the status must not have failed for nobody to know.
+    if let (StepStatus::Success, Some(said)) = (status, &error)
+        && !said.trim().is_empty()
+    {
+        return Err(Refused::new(
+            "`error` says why a step failed, and `status` is `success`: give `status` `failed`, or leave `error` out",
+        ));
+    }
+    Ok(Submission {
         outcome: match status {
             StepStatus::Success => Outcome::Success,
             StepStatus::Failed => Outcome::Failed,
@@ -244,7 +263,7 @@ fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Subm
         },
         result: (!result.is_null()).then(|| Given::from(result)),
         error,
-    }
+    })
 }
 
 async fn get_workflow_status(

@@ -477,6 +477,30 @@ async fn a_result_that_a_declared_tool_does_not_return_is_refused_and_its_step_s
     assert_eq!(output(&turn), json!({"hits": 2, "count": 2}));
 }
 
+#[tokio::test]
+async fn a_result_counts_the_same_with_and_without_the_name_of_its_step() {
+    let definition = "
+tools: {t: {}}
+tasks: {one: {inputs: {n: integer}, steps: [{id: do, type: mcp_call, tool: t}]}}
+steps:
+  - {id: first, type: mcp_call, tool: t}
+  - {id: each, type: foreach, items: [1], task: one, agent: '@task'}
+";
+    let server = Server::new();
+    let run = server.start(definition, json!({})).await;
+    let turn = server.try_submit(run, None, json!({"n": 1})).await.unwrap();
+    assert_eq!((step_id(&turn).as_str(), &turn.note), ("each", &None));
+    assert_eq!(server.submit(run, "first", json!({"n": 1})).await, turn);
+    let other = server.submit(run, "first", json!({"n": 2})).await;
+    let note = "`first` had another result before, which counts; this one was not used";
+    assert_eq!(other.note.as_deref(), Some(note));
+    let note = "`each` is over when its tasks are: a result for it is not used";
+    for step in [Some("each"), None] {
+        let turn = server.try_submit(run, step, json!([1])).await.unwrap();
+        assert_eq!(turn.note.as_deref(), Some(note));
+    }
+}
+
 /// A tool of the host that returns what it was made with.
 struct Returns(Json);
 

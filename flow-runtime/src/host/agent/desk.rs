@@ -118,14 +118,27 @@ impl Called {
 
 /// What became of a result.
 pub(super) enum Submitted {
-    /// It was taken: look at this task, or at the whole run, for what is next.
-    Taken(Option<String>),
-    /// The step had its result before, and this one changes nothing; look at the same place.
-    Repeated(Option<String>),
-    /// The step is over when its tasks are, and takes no result; look at the same place.
-    OfTasks(Option<String>),
+    /// This.
+    Here {
+        heard: Heard,
+        /// The name of the step that it was for.
+        step: String,
+        /// Where to look for what is next: at this task, or at the whole run.
+        task: Option<String>,
+    },
     /// It is for a run that this one has called.
     Called(Called),
+}
+
+/// What became of a result for a step of a run.
+#[derive(Clone, Copy)]
+pub(super) enum Heard {
+    /// It counts.
+    Taken,
+    /// The step had its result before, and this one changes nothing.
+    Repeated,
+    /// The step is over when its tasks are, and takes no result.
+    OfTasks,
 }
 
 struct Waiter {
@@ -775,25 +788,25 @@ impl Desk {
             }
             Named::Tasks(tasks) => {
                 let (id, part) = (tasks.id, run.part_of_tasks(&tasks));
-                return self.submit_tasks(id, part, submission).await;
+                return self.submit_tasks(name, id, part, submission).await;
             }
             Named::Called(action, rest) => {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Submitted::Called(called));
             }
-            Named::Past => return Ok(Submitted::Repeated(task_before(run, &name))),
+            Named::Past => return Ok(repeated(run, name)),
             // A task handed out one after another is also the name of its step.
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
                     let tasks = run.tasks(tasks).map(|it| (it.id, run.part_of_tasks(&it)));
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(Some(&name)))?;
-                    return self.submit_tasks(id, part, submission).await;
+                    return self.submit_tasks(name, id, part, submission).await;
                 }
                 NamedTask::Task(..)
                 | NamedTask::Past(_)
                 | NamedTask::CalledBefore(..)
                 | NamedTask::Forgotten => {
-                    return Ok(Submitted::Repeated(task_before(run, &name)));
+                    return Ok(repeated(run, name));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => {
                     return Err(self.not_pending(Some(&name)));
@@ -811,7 +824,11 @@ impl Desk {
             self.left.remove(&tasks);
         }
         self.driver.give_up(action.id);
-        Ok(Submitted::Taken(task))
+        Ok(Submitted::Here {
+            heard: Heard::Taken,
+            step: name,
+            task,
+        })
     }
 
     /// The name of the step that somebody means by a name: where one step that waits is shown so,
@@ -836,13 +853,14 @@ impl Desk {
     /// Tasks complete by themselves; whoever drives the run can only say that they cannot be done.
     async fn submit_tasks(
         &mut self,
+        name: String,
         tasks: ActionId,
         part: Part,
         submission: Submission,
     ) -> Result<Submitted, AgentError> {
         let task = self.task_of(part);
-        match submission.outcome {
-            Outcome::Success => return Ok(Submitted::OfTasks(task)),
+        let heard = match submission.outcome {
+            Outcome::Success => Heard::OfTasks,
             Outcome::Failed | Outcome::TimedOut | Outcome::Declined => {
                 let failed = Happening::Failed {
                     action: tasks,
@@ -850,9 +868,14 @@ impl Desk {
                     result: Value::Null,
                 };
                 self.record(foreign(failed)).await?;
+                Heard::Taken
             }
-        }
-        Ok(Submitted::Taken(task))
+        };
+        Ok(Submitted::Here {
+            heard,
+            step: name,
+            task,
+        })
     }
 
     fn task_of(&self, part: Part) -> Option<String> {
@@ -955,6 +978,15 @@ impl Desk {
             task: name.to_owned(),
             open: names.take(LISTED).collect(),
         }
+    }
+}
+
+/// What is said of a step that had its result before.
+fn repeated(run: &crate::run::Run, step: String) -> Submitted {
+    Submitted::Here {
+        heard: Heard::Repeated,
+        task: task_before(run, &step),
+        step,
     }
 }
 
