@@ -29,6 +29,8 @@ use crate::value::Value;
 
 /// Open tasks that an answer lists, when nobody says how many.
 const LISTED: usize = 100;
+/// About how many bytes those have.
+const LISTED_FIT: usize = 20_000;
 
 /// What is asked of a desk.
 pub(super) enum Request {
@@ -724,17 +726,28 @@ impl Desk {
         found.goes_on || found.wakes.is_some() || !found.steps.is_empty()
     }
 
+    /// Lists open tasks: as many as were asked for and fit, and whoever waits for them reads the
+    /// list each time.
     fn list_open(&self, under_way: &[Tasks<'_>], page: TaskPage, turn: &mut Turn) {
-        let most = page.most.unwrap_or(LISTED);
-        for tasks in under_way {
-            turn.open_count += tasks.open();
-            let items = tasks.open_items().skip(page.from);
-            let room = most.saturating_sub(turn.open_tasks.len());
-            let listed = items.take(room);
-            let run = (&self.driver.run, self.driver.id);
-            let listed = listed.map(|item| step::task(run.0, run.1, tasks, item));
-            turn.open_tasks.extend(listed);
+        let (most, fits) = match page.most {
+            Some(most) => (most, step::TASKS_FIT),
+            None => (LISTED, LISTED_FIT),
+        };
+        turn.open_count = under_way.iter().map(Tasks::open).sum();
+        let open = under_way
+            .iter()
+            .flat_map(|tasks| tasks.open_items().map(move |item| (tasks, item)));
+        let mut bytes = 0;
+        for (tasks, item) in open.skip(page.from).take(most) {
+            let task = step::task(&self.driver.run, self.driver.id, tasks, item);
+            bytes += task.size();
+            if bytes > fits && !turn.open_tasks.is_empty() {
+                break;
+            }
+            turn.open_tasks.push(task);
         }
+        let next = page.from.saturating_add(turn.open_tasks.len());
+        turn.open_next = Some(next).filter(|next| *next < turn.open_count);
     }
 
     fn called(&self, action: &Action, rest: Option<String>) -> Called {

@@ -49,6 +49,15 @@ pub struct Task {
     pub prompt: Option<String>,
 }
 
+impl Task {
+    /// About how many bytes it has in an answer.
+    pub(super) fn size(&self) -> usize {
+        let prompt = self.prompt.as_ref().map_or(0, String::len);
+        // Names of fields and the run's id.
+        self.id.len() + self.context.to_string().len() + prompt + 120
+    }
+}
+
 /// Which of many tasks are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskPage {
@@ -59,7 +68,7 @@ pub struct TaskPage {
 }
 
 /// Bytes of tasks that fit into an answer: clients refuse much larger ones.
-const TASKS_FIT: usize = 200_000;
+pub(super) const TASKS_FIT: usize = 200_000;
 
 /// An action as a step.
 pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
