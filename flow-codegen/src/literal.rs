@@ -280,7 +280,7 @@ impl<T: Emit + Clone> Emit for std::borrow::Cow<'static, [T]> {
 structs! {
     Output { field, value }
     Variable { name, description, required }
-    ToolSignature { name, description, params, returns, idempotent }
+    ToolSignature { name, description, params, returns, result, idempotent }
     Agent { name, instructions }
     Task { name, description, inputs, state, shares_state, dialect, body, on_error }
     TaskError { returns, body }

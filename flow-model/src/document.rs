@@ -162,6 +162,8 @@ pub struct Tool<'t> {
     pub params: Option<Vec<Field<'t>>>,
     /// The fields of its result.
     pub returns: Vec<Field<'t>>,
+    /// The type of its result, where that is all that is said of it.
+    pub result: Option<Type>,
     /// Whether a repeated call is harmless.
     pub idempotent: Option<bool>,
 }

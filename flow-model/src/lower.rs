@@ -953,6 +953,7 @@ fn signature(tool: &document::Tool<'_>) -> ToolSignature {
         description: tool.description.as_deref().map(text),
         params: tool.params.as_deref().map(fields),
         returns: fields(&tool.returns),
+        result: tool.result,
         idempotent: tool.idempotent,
     }
 }

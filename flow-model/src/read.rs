@@ -336,11 +336,13 @@ fn tools(tree: Option<&Tree>) -> Vec<Tool<'_>> {
     unique(tree)
         .map(|entry| {
             let fields = Fields::of(&entry.value, &grammar::TOOL);
+            let returns = fields.get("returns");
             Tool {
                 name: entry.key.clone(),
                 description: fields.text("description"),
                 params: fields.get("params").map(read_fields),
-                returns: fields.get("returns").map(read_fields).unwrap_or_default(),
+                returns: returns.map(read_fields).unwrap_or_default(),
+                result: returns.and_then(Tree::as_str).and_then(type_word),
                 idempotent: fields.flag("idempotent"),
             }
         })

@@ -350,3 +350,104 @@ async def runs_count_for_the_workflow_that_holds_their_definition(place):
         third = await tally("lr")
         assert third[:2] == (2, 2) and third[2] > second[2], third
         assert await tally("lr_2") == second
+
+
+async def every_tool_says_the_same_of_a_run_whose_server_was_killed(place):
+    place.workflow("slow", SLOW)
+    runs = []
+    async with place.serve() as served:
+        async with served.connect() as client:
+            for tool, asked in (("run_workflow", {"workflow_name": "slow"}), ("start_workflow", {"workflow": "slow"})):
+                ran = await call(client, tool, {**asked, "wait_seconds": 0.1})
+                runs.append(ran["workflow_id"])
+                for looking in ("get_workflow_status", "debug_workflow"):
+                    stands = await call(client, looking, {"workflow_id": runs[-1]})
+                    expect(stands, status="running", interrupted=False)
+        served.process.kill()
+        await served.process.wait()
+    async with place.connect() as client:
+        for run in runs:
+            for looking in ("get_workflow_status", "debug_workflow"):
+                stands = await call(client, looking, {"workflow_id": run})
+                expect(stands, status="waiting", interrupted=True)
+            read = await client.read_resource(f"run://{run}")
+            expect(json.loads(read.contents[0].text), status="waiting", interrupted=True)
+
+
+async def what_sub_agents_are_at_is_said_alike_and_in_short(place):
+    """Ten thousand tasks, and every answer but the step itself stays short."""
+    place.workflow("many", """\
+name: many
+inputs: {items: {type: array, required: true}}
+tools: {t: {returns: {n: integer}}}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps: [{id: do, type: mcp_call, tool: t}]
+steps:
+  - {id: each, type: foreach, items: "{{ inputs.items }}", task: one, agent: "@task"}
+""")
+    async with place.connect() as client:
+        given = {"workflow": "many", "inputs": {"items": list(range(10_000))}}
+        started = await call(client, "start_workflow", given)
+        run = {"workflow_id": started["workflow_id"]}
+        stands = await call(client, "get_workflow_status", run)
+        expect(stands, status="waiting")
+        expect(stands["pending"], step_id="each", total_tasks=10_000, next_task=20)
+        await call(client, "get_next_step", {**run, "task_id": "each.7"})
+        wrong = {**run, "step_id": "each.7/do", "result": {"n": "seven"}}
+        reason = await refused(client, "submit_step_result", wrong)
+        assert "`result.n` must be an integer, and is a string" in reason, reason
+        for tool in ("submit_step_result", "submit_result"):
+            failed = {**run, "error": "it broke"}
+            reason = await refused(client, tool, {**failed, "step_id": "each.7/do"} if tool == "submit_step_result" else failed)
+            assert "give `status` `failed`, or leave `error` out" in reason, reason
+        two = {**run, "task_id": "each.7", "sub_agent_context": {"task_id": "each.8"}}
+        assert "give one of them" in await refused(client, "get_next_step", two)
+        expect(await call(client, "submit_step_result", {**wrong, "result": {"n": 7}}), status="completed")
+        for tool in ("get_workflow_status", "debug_workflow"):
+            stands = await call(client, tool, run)
+            expect(stands, status="waiting_for_tasks", interrupted=False)
+            assert len(json.dumps(stands)) < 100_000, len(json.dumps(stands))
+        turn = await call(client, "get_next_step", run)
+        expect(turn, status="waiting_for_tasks", open_task_count=9_999, next_task=100)
+        assert len(json.dumps(turn)) < 40_000, len(json.dumps(turn))
+        turn = await call(client, "get_next_step", {**run, "first_task": 9_990})
+        expect(turn, next_task=None)
+        assert [it["task_id"] for it in turn["open_tasks"]] == [f"each.{n}" for n in range(9_991, 10_000)], turn
+
+
+async def what_is_long_is_told_by_its_ends_and_all_of_it_is_a_call_away(place):
+    place.workflow("fails", "name: fails\ntools: {t: {}}\nsteps: [{id: do, type: mcp_call, tool: t}]\n")
+    large = {
+        "name": "large",
+        "initial_state": "open",
+        "return_values": {"LARGE": {"name": "LARGE", "description": "A long one"}},
+        "states": {
+            "open": {"action": {"tool": "open_terminal"}, "transitions": [{"condition": "success", "next_state": "set"}]},
+            "set": {"action": {"tool": "run_command", "params": {"command": "export LARGE=$(printf 'x%.0s' {1..30000})"}}}
+        },
+    }
+    async with place.connect() as client:
+        ran = await call(client, "run_workflow", {"workflow_definition": large, "save_on_success": False})
+        expect(ran, status="completed")
+        run = {"workflow_id": ran["workflow_id"]}
+        stands = await call(client, "get_workflow_status", run)
+        completed = await call(client, "complete_workflow", run)
+        for answer in (ran, stands, completed):
+            told = answer["return_values"]["LARGE"]
+            assert len(told) < 20_000 and '["return_values.LARGE"]' in told, told
+        whole = await call(client, "get_workflow_state", {**run, "paths": ["return_values.LARGE"]})
+        assert whole["state"]["return_values.LARGE"] == "x" * 30_000
+
+        run = {"workflow_id": (await call(client, "start_workflow", {"workflow": "fails"}))["workflow_id"]}
+        reason = "y" * 50_000
+        failed = await call(client, "submit_step_result", {**run, "step_id": "do", "status": "failed", "error": reason})
+        expect(failed, status="failed")
+        stands = await call(client, "get_workflow_status", run)
+        debugged = await call(client, "debug_workflow", run)
+        [listed] = [it for it in (await call(client, "list_runs", {}))["runs"] if it["error"]]
+        for answer in (failed, stands, debugged, listed):
+            assert len(answer["error"]) < 5_000, len(answer["error"])
+        whole = await call(client, "get_workflow_state", {**run, "paths": ["error"]})
+        assert whole["state"]["error"] == reason

@@ -17,7 +17,7 @@ use flow_model::tools::{
     UpdateWorkflowStateResponse, WorkflowCheckpoint,
 };
 use flow_runtime::host::agent::{
-    AgentError, Conclusion, Outcome, Patience, Submission, Task, TaskPage, Turn, TurnStatus,
+    AgentError, Conclusion, Outcome, Patience, Submission, Task, TaskPage, Turn,
 };
 use flow_runtime::host::{self, StartOptions};
 use flow_runtime::journal::{RunId, Status};
@@ -36,8 +36,6 @@ use crate::run::plan;
 
 /// How long the server is waited for when nobody says.
 const WAIT: f64 = 50.0;
-/// How a step of tasks is answered.
-const TASKS_END: &str = "nothing: the step is over when its tasks are";
 
 pub(super) fn offers() -> Vec<Offer> {
     vec![
@@ -144,6 +142,13 @@ async fn get_next_step(
     let context = request.sub_agent_context.as_ref();
     let given = context.and_then(|context| context.get("task_id")?.as_str());
     let task = request.task_id.as_deref().or(given);
+    if let (Some(task), Some(given)) = (task, given)
+        && task != given
+    {
+        return Err(Refused(format!(
+            "`task_id` is `{task}`, and that of `sub_agent_context` is `{given}`: give one of them"
+        )));
+    }
     if let (Some(context), None) = (context, task) {
         let has: Vec<String> = context.keys().map(|key| format!("`{key}`")).collect();
         return Err(Refused(format!(
@@ -183,7 +188,7 @@ async fn submit_step_result(
     call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let submission = submission(&request.result, request.status, request.error);
+    let submission = submission(&request.result, request.status, request.error)?;
     let wait = patience(request.wait_seconds);
     submit(
         &server,
@@ -229,13 +234,25 @@ async fn submit_result(
     call: Call,
 ) -> Result<NextStepResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let submission = submission(&request.result, request.status, request.error);
+    let submission = submission(&request.result, request.status, request.error)?;
     let wait = patience(request.wait_seconds);
     submit(&server, run, None, submission, wait, &call).await
 }
 
-fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Submission {
-    Submission {
+fn submission(
+    result: &Value,
+    status: StepStatus,
+    error: Option<String>,
+) -> Result<Submission, Refused> {
+    // An agent that forgets the status must not have failed for nobody to know.
+    if let (StepStatus::Success, Some(said)) = (status, &error)
+        && !said.trim().is_empty()
+    {
+        return Err(Refused::new(
+            "`error` says why a step failed, and `status` is `success`: give `status` `failed`, or leave `error` out",
+        ));
+    }
+    Ok(Submission {
         outcome: match status {
             StepStatus::Success => Outcome::Success,
             StepStatus::Failed => Outcome::Failed,
@@ -244,7 +261,7 @@ fn submission(result: &Value, status: StepStatus, error: Option<String>) -> Subm
         },
         result: (!result.is_null()).then(|| Given::from(result)),
         error,
-    }
+    })
 }
 
 async fn get_workflow_status(
@@ -255,56 +272,11 @@ async fn get_workflow_status(
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.settled(run, wait, &call).await;
-    // Whoever works on the run here has told the journal how it stands before it answers.
-    let is_agent_driven = server.agents.is_agent_driven(run).await?;
     let extent = Extent::Answer {
         log: request.include_log,
         cursor: request.log_cursor.as_deref(),
     };
-    let mut status = standing::status(&server, run, extent)?;
-    if is_agent_driven {
-        let page = TaskPage {
-            from: 0,
-            most: Some(100),
-        };
-        let patience = Patience {
-            longest: wait,
-            for_others: true,
-            ..Patience::NONE
-        };
-        let turn = server.agents.next(run, None, page, patience).await?;
-        let next = answer(&server, turn)?;
-        status.status = standing::told(next.status, status.alive);
-        status.interrupted = standing::is_interrupted(next.status, status.alive);
-        let report = server.host.report(run)?;
-        status.note = standing::way_on(&report, next.status, status.alive);
-        status.wake_at = next.wake_at;
-        let step = next.step;
-        let mut all = standing::pending(&server, &report)?.into_iter();
-        status.pending = step.map(|step| {
-            let known = all.find(|it| it["step_id"] == step.id.as_str());
-            known.unwrap_or_else(|| tasks(run, step))
-        });
-    }
-    Ok(status)
-}
-
-/// Tasks for sub-agents, as what waits is told.
-fn tasks(run: RunId, step: AgentStep) -> Map<String, Value> {
-    let mut pending = step.definition;
-    for (name, value) in [
-        ("workflow_id", run.to_string().into()),
-        ("step_id", step.id.as_str().into()),
-        ("id", step.id.as_str().into()),
-        ("run_id", run.to_string().into()),
-        ("step", step.id.as_str().into()),
-        ("type", "parallel_tasks".into()),
-        ("instructions", step.instructions.into()),
-        ("answer_with", TASKS_END.into()),
-    ] {
-        pending.insert(name.to_owned(), value);
-    }
-    pending
+    standing::status(&server, run, wait, extent).await
 }
 
 async fn get_workflow_state(
@@ -464,6 +436,7 @@ async fn resume_workflow(
         open_tasks: next.open_tasks,
         open_step: next.open_step,
         open_task_count: next.open_task_count,
+        next_task: next.next_task,
         wake_at: next.wake_at,
         output: next.output,
         return_values: next.return_values,
@@ -505,27 +478,19 @@ async fn complete_workflow(
 
 /// What an agent is told, as the tools say it.
 fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
-    let is_over = match turn.status {
-        TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Cancelled => true,
-        TurnStatus::Running
-        | TurnStatus::Waiting
-        | TurnStatus::WaitingForTasks
-        | TurnStatus::Sleeping => false,
-    };
-    let report = match is_over && turn.task.is_none() {
+    let report = match turn.status.is_over() && turn.task.is_none() {
         true => Some(server.host.report(turn.run)?),
         false => None,
     };
-    let return_values = report.as_ref().map(standing::return_values);
-    let status = match turn.status {
-        TurnStatus::Running => LoopStatus::Running,
-        TurnStatus::Waiting => LoopStatus::Waiting,
-        TurnStatus::WaitingForTasks => LoopStatus::WaitingForTasks,
-        TurnStatus::Sleeping => LoopStatus::Sleeping,
-        TurnStatus::Completed => LoopStatus::Completed,
-        TurnStatus::Failed => LoopStatus::Failed,
-        TurnStatus::Cancelled => LoopStatus::Cancelled,
+    let mut room = Room::new();
+    let output = match turn.task {
+        None => room.value(turn.output.to_json(), "output"),
+        Some(_) => room.value_of_task(turn.output.to_json()),
     };
+    let return_values = report
+        .as_ref()
+        .map(|report| standing::return_values(report, Some(&mut room)));
+    let status = standing::turn_status(turn.status);
     let way_on = report.and_then(|report| standing::way_on(&report, status, false));
     Ok(NextStepResponse {
         workflow_id: turn.run.to_string(),
@@ -534,11 +499,12 @@ fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
         step: turn.step.map(plain),
         open_tasks: turn.open_tasks.into_iter().map(open_task).collect(),
         open_task_count: turn.open_count as u64,
+        next_task: turn.open_next.map(|next| next as u64),
         open_step: turn.open_step.map(plain),
         wake_at: turn.wakes.map(time::iso),
-        output: Room::new().value(turn.output.to_json(), "output"),
+        output,
         return_values: return_values.unwrap_or_default(),
-        error: turn.error.map(|error| error.message),
+        error: turn.error.map(|error| excerpt::reason(error.message)),
         note: turn.note.or(way_on),
     })
 }

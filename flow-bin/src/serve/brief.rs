@@ -12,7 +12,7 @@ use flow_runtime::value::Value as Given;
 use serde_json::{Map, Value};
 
 use super::Server;
-use super::tool::{Call, LIST, Offer, Refused};
+use super::tool::{self, Call, LIST, Offer, Refused};
 use crate::output::Paint;
 use crate::{brief, cli};
 
@@ -53,10 +53,7 @@ fn asked(
         let written = is_written.then(|| brief::text(briefs, format, verbose, Paint::none(), None));
         return Ok(Asked::List(listed, written));
     }
-    let name = match name.strip_prefix('_') {
-        Some(LIST) => LIST,
-        _ => name,
-    };
+    let name = tool::meant(name);
     let brief = match briefs.brief(name) {
         Ok(brief) => brief,
         Err(error @ BriefError::NotFound { .. }) => {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::agent::{run_of, workflow};
 use super::definition::Definition;
-use super::standing::{self, now};
+use super::standing::{self, Standing, now};
 use super::tool::{Call, Offer, Refused};
 use super::{Server, explain};
 
@@ -205,7 +205,8 @@ async fn debug_workflow(
     _call: Call,
 ) -> Result<DebugWorkflowResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
-    let report = server.host.report(run)?;
+    let stands = Standing::of(&server, run, Duration::ZERO).await?;
+    let report = stands.report;
     let sizes = server.host.sizes(run)?;
     let visits = server.host.visits(run)?;
     let traces = server.host.traces(run, None)?;
@@ -213,8 +214,9 @@ async fn debug_workflow(
     let skipped = visits.len().saturating_sub(most);
     Ok(DebugWorkflowResponse {
         workflow_id: run.to_string(),
-        status: standing::loop_status(&server, &report)?,
-        current_step: report.last_node,
+        status: stands.status,
+        interrupted: stands.interrupted,
+        current_step: report.last_node.clone(),
         step_history: visits.into_iter().skip(skipped).map(visit).collect(),
         left_out: skipped as u64,
         state_size: StateSize {
@@ -225,7 +227,7 @@ async fn debug_workflow(
         },
         performance: times(&traces),
         events: sizes.events,
-        error: report.error.map(|error| error.message),
+        error: standing::error(&report),
         workflow_name: report.workflow,
     })
 }

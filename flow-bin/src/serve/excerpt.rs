@@ -28,6 +28,11 @@ const STAGES: [(usize, usize); 6] = [
     (100, 5),
 ];
 
+/// Where all of what a list says in short is.
+const STATUS: &str = "`get_workflow_status` says more";
+/// Where all of what a task gave is.
+const GIVEN: &str = "the run has all of it when its tasks are over";
+
 /// Room for the values of one answer.
 pub(super) struct Room(usize);
 
@@ -44,9 +49,18 @@ impl Room {
 
     /// A value as it fits. `path` is what `get_workflow_state` finds it under.
     pub(super) fn value(&mut self, value: Value, path: &str) -> Value {
+        self.at(value, &Place::Path(path.to_owned()))
+    }
+
+    /// What a task gave, as it fits. No path leads there: the run gets it when the tasks are over.
+    pub(super) fn value_of_task(&mut self, value: Value) -> Value {
+        self.at(value, &Place::Elsewhere(GIVEN))
+    }
+
+    fn at(&mut self, value: Value, place: &Place<'_>) -> Value {
         // Something of everything is shown, however long what came before.
         let room = self.0.max(VALUES / 10);
-        let fitting = fit(value, path, VALUE, room);
+        let fitting = fit(value, place, VALUE, room);
         self.0 = self.0.saturating_sub(size(&fitting));
         fitting
     }
@@ -62,13 +76,23 @@ impl Room {
 
 /// A part of a log entry.
 pub(super) fn logged(value: Value, path: &str) -> Value {
-    fit(value, path, LOGGED, ENTRY)
+    fit(value, &Place::Path(path.to_owned()), LOGGED, ENTRY)
 }
 
 /// A text of a log entry.
 pub(super) fn logged_text(text: String, path: &str) -> String {
     let place = Place::Path(path.to_owned());
     shortened(&text, &place, LOGGED).unwrap_or(text)
+}
+
+/// Why a run failed, which may quote what a program wrote.
+pub(super) fn reason(message: String) -> String {
+    shortened(&message, &Place::Path("error".to_owned()), LOGGED).unwrap_or(message)
+}
+
+/// The same in a list of runs.
+pub(super) fn brief_reason(message: String) -> String {
+    shortened(&message, &Place::Elsewhere(STATUS), BRIEF).unwrap_or(message)
 }
 
 /// Something that stands whole elsewhere: the values of a map, each by its name.
@@ -110,14 +134,13 @@ impl Place<'_> {
     }
 }
 
-fn fit(value: Value, path: &str, longest: usize, room: usize) -> Value {
+fn fit(value: Value, place: &Place<'_>, longest: usize, room: usize) -> Value {
     if size(&value) <= longest.min(room) {
         return value;
     }
-    let place = Place::Path(path.to_owned());
     let stages = STAGES.into_iter().filter(|(to, _)| *to < longest);
     for (longest, most) in [(longest, usize::MAX)].into_iter().chain(stages) {
-        let short = cut(&value, &place, longest, most);
+        let short = cut(&value, place, longest, most);
         if size(&short) <= room {
             return short;
         }

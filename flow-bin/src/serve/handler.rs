@@ -190,7 +190,8 @@ impl ServerHandler for Connection {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.server, &request.uri).map(Into::into)
+        let read = resources::read(&self.server, &request.uri).await;
+        read.map(Into::into)
     }
 
     async fn list_prompts(

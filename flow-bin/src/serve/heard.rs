@@ -2,7 +2,10 @@
 //! gets one.
 
 use rmcp::RoleServer;
-use rmcp::model::{ErrorData, RequestId};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, JsonObject, JsonRpcMessage,
+    JsonRpcVersion2_0, RequestId, RequestMetaObject,
+};
 use rmcp::serde::Deserialize;
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::{Value, json};
@@ -41,6 +44,38 @@ pub(super) enum Message {
 struct Head {
     id: Option<RequestId>,
     method: Option<String>,
+}
+
+/// The call of a tool, in the form that nearly every message has.
+#[derive(Deserialize)]
+#[serde(crate = "rmcp::serde", deny_unknown_fields)]
+struct ToolCall<'a> {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    method: &'a str,
+    params: ToolCallParams,
+}
+
+#[derive(Deserialize)]
+#[serde(crate = "rmcp::serde", deny_unknown_fields)]
+struct ToolCallParams {
+    name: String,
+    arguments: Option<JsonObject>,
+    #[serde(rename = "_meta")]
+    meta: Option<RequestMetaObject>,
+}
+
+impl ToolCall<'_> {
+    fn into_message(self) -> RxJsonRpcMessage<RoleServer> {
+        let mut params = CallToolRequestParams::new(self.params.name);
+        params.arguments = self.params.arguments;
+        let mut request = CallToolRequest::new(params);
+        if let Some(meta) = self.params.meta {
+            request.extensions.insert(meta);
+        }
+        JsonRpcMessage::request(ClientRequest::CallToolRequest(request), self.id)
+    }
 }
 
 impl<R: AsyncRead + Unpin> Heard<R> {
@@ -100,6 +135,12 @@ fn read(line: &[u8]) -> Message {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     if line.trim_ascii().is_empty() {
         return Message::Nothing;
+    }
+    // Reading any message tries everything that it could be, one after another.
+    if let Ok(call) = serde_json::from_slice::<ToolCall<'_>>(line)
+        && call.method == "tools/call"
+    {
+        return Message::Known(Box::new(call.into_message()));
     }
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Message::Known(Box::new(message)),
@@ -190,6 +231,41 @@ mod tests {
         assert_eq!(heard(b"half a li").await, [json!([null, -32700])]);
         assert_eq!(heard(b"\n").await, [Value::Null]);
         assert_eq!(heard(b"").await, [] as [Value; 0]);
+    }
+
+    #[test]
+    fn the_call_of_a_tool_is_read_as_any_other_message() {
+        let of = |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let messages = [
+            of(json!({"name": "a"})),
+            of(json!({"name": "a", "arguments": null, "_meta": null})),
+            of(json!({"name": "a", "arguments": {"n": [1, -2.5, 1e300, u64::MAX, "\u{fc}\n"]}})),
+            of(json!({"name": "a", "_meta": {"progressToken": "t"}, "arguments": {}})),
+            of(json!({"name": "a", "requestState": "s", "inputResponses": {}})),
+            of(json!({"name": "a", "task": {}})),
+            of(json!({"name": 1})),
+            of(json!([])),
+            json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call"}),
+            json!({"jsonrpc": "1.0", "id": 1, "method": "tools/call", "params": {"name": "a"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "other", "params": {"name": "a"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "a"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a"}, "more": 1}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a"}, "result": 1}),
+        ];
+        for message in messages {
+            let line = message.to_string();
+            let any = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(&line);
+            let told = |message: &RxJsonRpcMessage<RoleServer>| {
+                let written = serde_json::to_value(message).expect("it is JSON");
+                format!("{message:?} {written}")
+            };
+            let any = any.ok().as_ref().map(told);
+            let read = match read(line.as_bytes()) {
+                Message::Known(message) => Some(told(&message)),
+                Message::Nothing | Message::Unreadable(_) => None,
+            };
+            assert_eq!(read, any, "{line}");
+        }
     }
 
     #[tokio::test]

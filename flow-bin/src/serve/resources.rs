@@ -1,6 +1,7 @@
 //! Workflows, runs and the schema of definitions as resources.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -47,14 +48,15 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(super) fn read(server: &Arc<Server>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(server: &Arc<Server>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (text, mime_type) = content(server, uri)
+        .await
         .map_err(|Refused(reason)| ErrorData::resource_not_found(reason, None))?;
     let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-fn content(server: &Arc<Server>, uri: &str) -> Result<(String, &'static str), Refused> {
+async fn content(server: &Arc<Server>, uri: &str) -> Result<(String, &'static str), Refused> {
     if uri == SCHEMA {
         let schema = flow_model::schema::workflow();
         return Ok((format!("{schema:#}"), "application/schema+json"));
@@ -66,7 +68,7 @@ fn content(server: &Arc<Server>, uri: &str) -> Result<(String, &'static str), Re
     }
     if let Some(id) = uri.strip_prefix(RUN) {
         let (server, run) = server.holding(&decoded(id))?;
-        let status = standing::status(&server, run, Extent::Whole)?;
+        let status = standing::status(&server, run, Duration::ZERO, Extent::Whole).await?;
         let status: Value = serde_json::to_value(status).unwrap_or_default();
         return Ok((format!("{status:#}"), "application/json"));
     }

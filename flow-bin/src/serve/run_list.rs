@@ -9,8 +9,8 @@ use flow_runtime::journal::{Listing, RunRecord, Status};
 use flow_runtime::run::time;
 
 use super::Server;
-use super::standing;
 use super::tool::{Call, Offer, Refused};
+use super::{excerpt, standing};
 
 /// Records that are read at once.
 const PAGE: usize = 200;
@@ -89,7 +89,7 @@ fn listed(server: &Server, record: RunRecord) -> Result<ListedRun, Refused> {
         updated_at: time::iso(record.updated_at),
         pending: None,
         called_by: record.parent.map(|parent| parent.to_string()),
-        error: record.error,
+        error: record.error.map(excerpt::brief_reason),
     };
     if record.status.is_final() {
         return Ok(run);

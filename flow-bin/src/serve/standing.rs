@@ -1,10 +1,11 @@
 //! How runs stand, as agents are told.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::tools::{
-    Entries, GetWorkflowStatusResponse, LogEntry, LoopStatus, WorkflowSignature,
+    AgentStep, Entries, GetWorkflowStatusResponse, LogEntry, LoopStatus, WorkflowSignature,
 };
+use flow_runtime::host::agent::{Patience, TaskPage, TurnStatus};
 use flow_runtime::host::{Report, ReportStatus};
 use flow_runtime::journal::{RunId, Status};
 use flow_runtime::run::{FailureKind, time};
@@ -18,8 +19,17 @@ use crate::run::pending_json;
 
 /// Entries of a log in one answer.
 const LOG_PAGE: usize = 200;
+/// Tasks that are listed where all of them are a call away.
+const TASKS: usize = 20;
+/// How a step of tasks is answered.
+const TASKS_END: &str = "nothing: the step is over when its tasks are";
+/// Where a task stands whole that is told in short.
+const TASKS_WHOLE: &str = "`get_next_step` has all";
 /// Where a question stands whole that is told in short.
 const ASKED: &str = "`pending` or `get_next_step` has all";
+
+/// What `get_workflow_state` finds return values under.
+const RETURN_VALUES: &str = "return_values";
 
 /// How much of a run is told.
 #[derive(Clone, Copy)]
@@ -46,17 +56,28 @@ pub(super) fn object(value: &Given) -> Map<String, Value> {
     }
 }
 
-/// The environment variables that a run was to set and that are set, by name.
-pub(super) fn return_values(report: &Report) -> Entries<String> {
-    let values = report.return_values.as_ref().and_then(Given::as_map);
-    let values = values.into_iter().flat_map(|values| &values.0);
-    let text = |value: &Given| match value.as_str() {
+/// The environment variables that a run was to set and that are set, by name, as they fit.
+pub(super) fn return_values(report: &Report, room: Option<&mut Room>) -> Entries<String> {
+    let text = |value: &Value| match value.as_str() {
         Some(text) => text.to_owned(),
         None => value.to_string(),
     };
+    let values = report.return_values.as_ref().map(object);
+    let values = values.unwrap_or_default();
+    let values = match room {
+        Some(room) => room.map(values, RETURN_VALUES),
+        None => values,
+    };
+    let values = values.iter();
     values
-        .map(|(name, value)| (name.to_string(), text(value)))
+        .map(|(name, value)| (name.clone(), text(value)))
         .collect()
+}
+
+/// Why a run failed, if it did.
+pub(super) fn error(report: &Report) -> Option<String> {
+    let error = report.error.as_ref();
+    error.map(|error| excerpt::reason(error.message.clone()))
 }
 
 /// What a run and the runs it called wait for, each with everything needed to answer it.
@@ -163,6 +184,7 @@ pub(super) struct Values {
     pub(super) output: Value,
     pub(super) variables: Map<String, Value>,
     pub(super) state: Value,
+    pub(super) return_values: Entries<String>,
     /// Bytes of a log that fit beside them.
     pub(super) log_room: usize,
 }
@@ -172,18 +194,20 @@ impl Values {
         let mut room = Room::new();
         let (output, state) = (report.output.to_json(), report.state.to_json());
         let variables = object(&report.variables);
-        let (output, variables, state) = match short {
+        let (output, return_values, variables, state) = match short {
             true => (
                 room.value(output, "output"),
+                return_values(report, Some(&mut room)),
                 room.map(variables, "variables"),
                 room.value(state, ""),
             ),
-            false => (output, variables, state),
+            false => (output, return_values(report, None), variables, state),
         };
         Values {
             output,
             variables,
             state,
+            return_values,
             log_room: room.for_log(),
         }
     }
@@ -195,8 +219,8 @@ fn in_short(pending: Vec<Map<String, Value>>) -> Vec<Map<String, Value>> {
     pending.into_iter().map(short).collect()
 }
 
-/// The value at a path of what a run has beside its state: of `variables`, `output`, or `log` with
-/// the number of an entry.
+/// The value at a path of what a run has beside its state: of `variables`, `output`,
+/// `return_values`, `log` with the number of an entry, or `error`.
 pub(super) fn beside_state(
     server: &Server,
     report: &Report,
@@ -206,6 +230,16 @@ pub(super) fn beside_state(
     let found = match parts[0] {
         "variables" => below(&report.variables, &parts[1..]).map(Given::to_json),
         "output" => below(&report.output, &parts[1..]).map(Given::to_json),
+        RETURN_VALUES => {
+            let values = report.return_values.as_ref();
+            values
+                .and_then(|values| below(values, &parts[1..]))
+                .map(Given::to_json)
+        }
+        "error" if parts.len() == 1 && report.error.is_some() => {
+            let error = report.error.as_ref();
+            error.map(|error| error.message.clone().into())
+        }
         "log" => {
             let number = parts.get(1).and_then(|number| number.parse().ok());
             let Some(number) = number else {
@@ -229,19 +263,117 @@ fn below<'v>(value: &'v Given, path: &[&str]) -> Option<&'v Given> {
     })
 }
 
+/// How a run stands for whoever may go on with it, whoever drives it.
+pub(super) struct Standing {
+    pub(super) report: Report,
+    /// One that was interrupted waits for somebody to go on with it.
+    pub(super) status: LoopStatus,
+    /// Whether some process goes on with it now.
+    pub(super) alive: bool,
+    pub(super) interrupted: bool,
+    /// What leads on from here, where that is not to answer it.
+    note: Option<String>,
+    /// When it goes on, if it waits for a time.
+    wake_at: Option<String>,
+    /// Whether an agent drives it, and what that has to do.
+    is_agents: bool,
+    step: Option<AgentStep>,
+}
+
+impl Standing {
+    /// How a run stands, or will within this time if it then waits or is over.
+    pub(super) async fn of(server: &Server, run: RunId, wait: Duration) -> Result<Self, Refused> {
+        // Whoever works on the run here has told the journal how it stands before it answers.
+        let turn = match server.agents.is_agent_driven(run).await? {
+            true => {
+                let page = TaskPage {
+                    from: 0,
+                    most: Some(TASKS),
+                };
+                let patience = Patience {
+                    longest: wait,
+                    for_others: true,
+                    ..Patience::NONE
+                };
+                Some(server.agents.next(run, None, page, patience).await?)
+            }
+            false => None,
+        };
+        let report = server.host.report(run)?;
+        // Whoever had a run that is over may be on the way out.
+        let is_over = match report.status {
+            ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => true,
+            ReportStatus::Waiting | ReportStatus::Interrupted => false,
+        };
+        let alive = !is_over && is_alive(server, run);
+        let is_agents = turn.is_some();
+        let (status, wakes, step) = match turn {
+            Some(turn) => (turn_status(turn.status), turn.wakes, turn.step),
+            None => {
+                let wakes = server.host.sleeps_until(&report)?;
+                (loop_status(server, &report)?, wakes, None)
+            }
+        };
+        Ok(Standing {
+            status: told(status, alive),
+            alive,
+            interrupted: is_interrupted(status, alive),
+            note: way_on(&report, status, alive),
+            wake_at: wakes.map(time::iso),
+            is_agents,
+            step,
+            report,
+        })
+    }
+}
+
+/// How a run stands that an agent drives.
+pub(super) fn turn_status(status: TurnStatus) -> LoopStatus {
+    match status {
+        TurnStatus::Running => LoopStatus::Running,
+        TurnStatus::Waiting => LoopStatus::Waiting,
+        TurnStatus::WaitingForTasks => LoopStatus::WaitingForTasks,
+        TurnStatus::Sleeping => LoopStatus::Sleeping,
+        TurnStatus::Completed => LoopStatus::Completed,
+        TurnStatus::Failed => LoopStatus::Failed,
+        TurnStatus::Cancelled => LoopStatus::Cancelled,
+    }
+}
+
+/// Tasks for sub-agents, as what waits is told.
+fn tasks(run: RunId, step: AgentStep) -> Map<String, Value> {
+    let mut pending = step.definition;
+    if let Some(Value::Array(tasks)) = pending.get_mut("tasks") {
+        for task in tasks {
+            if let Value::Object(task) = task {
+                *task = excerpt::brief(std::mem::take(task), TASKS_WHOLE);
+            }
+        }
+    }
+    for (name, value) in [
+        ("workflow_id", run.to_string().into()),
+        ("step_id", step.id.as_str().into()),
+        ("id", step.id.as_str().into()),
+        ("run_id", run.to_string().into()),
+        ("step", step.id.as_str().into()),
+        ("type", "parallel_tasks".into()),
+        ("instructions", step.instructions.into()),
+        ("answer_with", TASKS_END.into()),
+    ] {
+        pending.insert(name.to_owned(), value);
+    }
+    pending
+}
+
 /// Everything about a run.
-pub(super) fn status(
+pub(super) async fn status(
     server: &Server,
     run: RunId,
+    wait: Duration,
     extent: Extent<'_>,
 ) -> Result<GetWorkflowStatusResponse, Refused> {
-    let report = server.host.report(run)?;
-    // Whoever had a run that is over may be on the way out.
-    let is_over = match report.status {
-        ReportStatus::Completed | ReportStatus::Failed | ReportStatus::Cancelled => true,
-        ReportStatus::Waiting | ReportStatus::Interrupted => false,
-    };
-    let alive = !is_over && is_alive(server, run);
+    let standing = Standing::of(server, run, wait).await?;
+    let report = standing.report;
     let all_pending = pending(server, &report)?;
     let values = Values::of(&report, matches!(extent, Extent::Answer { .. }));
     let (execution_log, next_log_cursor) = match extent {
@@ -250,28 +382,39 @@ pub(super) fn status(
         Extent::Whole => log(server, run, None, |_, entry| entry, values.log_room)?,
     };
     let program = server.host.program_of(run)?;
-    let status = loop_status(server, &report)?;
     let kept = report.kept.as_ref().and_then(|kept| kept.as_ref().ok());
+    let first = match standing.step {
+        Some(step) => {
+            let mut known = all_pending.iter();
+            let known = known.find(|it| it["step_id"] == step.id.as_str()).cloned();
+            Some(known.unwrap_or_else(|| tasks(run, step)))
+        }
+        None if standing.is_agents => None,
+        None => all_pending.first().cloned(),
+    };
     Ok(GetWorkflowStatusResponse {
         workflow_id: run.to_string(),
-        status: told(status, alive),
-        interrupted: is_interrupted(status, alive),
-        note: way_on(&report, status, alive),
-        wake_at: server.host.sleeps_until(&report)?.map(time::iso),
-        alive,
-        pending: all_pending.first().cloned(),
+        status: standing.status,
+        interrupted: standing.interrupted,
+        note: standing.note,
+        wake_at: standing.wake_at,
+        alive: standing.alive,
+        pending: first,
         all_pending: in_short(all_pending),
         execution_log,
         next_log_cursor,
         state: values.state,
         final_variables: values.variables,
         output: values.output,
-        return_values: return_values(&report),
+        return_values: values.return_values,
         workflow_signature: WorkflowSignature::of(program.graph()),
         workflow_saved: kept.is_some_and(|kept| kept.is_new),
         saved_workflow_name: kept.map(|kept| kept.name.clone()),
         recursion_depth: report.recursion_depth,
-        error: report.error.as_ref().map(|error| error.message.clone()),
+        error: match extent {
+            Extent::Answer { .. } => error(&report),
+            Extent::Whole => report.error.as_ref().map(|error| error.message.clone()),
+        },
         total_elapsed_time: seconds(report.elapsed_ms),
         states_executed: report.states_executed,
         session_id: report.last_session,

@@ -28,6 +28,14 @@ use super::log::{self, Threshold};
 /// The name that stands for the list of workflows; a workflow called so is `_list`.
 pub(crate) const LIST: &str = "list";
 
+/// What is meant by a name that is not the list: one that is called as the list is has `_` before it.
+pub(crate) fn meant(name: &str) -> &str {
+    match name.strip_prefix('_') {
+        Some(LIST) => LIST,
+        _ => name,
+    }
+}
+
 /// Why a tool did not do what was asked, for the agent that asked.
 #[derive(Debug)]
 pub(crate) struct Refused(pub(crate) String);
@@ -181,11 +189,31 @@ impl Offer {
         }
     }
 
+    /// The groups it is offered with, its own first.
+    fn groups(&self) -> impl Iterator<Item = Toolset> {
+        std::iter::once(self.tool.toolset).chain(self.also.iter().copied())
+    }
+
     /// Offers it with other groups as well.
     pub(crate) fn also_in(mut self, toolsets: &'static [Toolset]) -> Self {
         self.also = toolsets;
         self
     }
+}
+
+/// Every tool, offered or not.
+fn every() -> Vec<Offer> {
+    let all = [
+        super::terminal::offers(),
+        super::workflow::offers(),
+        super::library::offers(),
+        super::memory::offers(),
+        super::brief::offers(),
+        super::agent::offers(),
+        super::run_list::offers(),
+        super::debug::offers(),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// The tools that are offered.
@@ -194,28 +222,18 @@ pub(crate) struct Offers {
     by_name: HashMap<&'static str, usize>,
     /// Their schemas are made when somebody wants to see them.
     listed: OnceLock<Vec<rmcp::model::Tool>>,
+    /// The groups that were asked for.
+    toolsets: Vec<Toolset>,
     /// Only those that change nothing.
     read_only: bool,
 }
 
 impl Offers {
     pub(crate) fn new(toolsets: &[Toolset], read_only: bool) -> Self {
-        let mut offers: Vec<Offer> = [
-            super::terminal::offers(),
-            super::workflow::offers(),
-            super::library::offers(),
-            super::memory::offers(),
-            super::brief::offers(),
-            super::agent::offers(),
-            super::run_list::offers(),
-            super::debug::offers(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let mut offers = every();
         offers.retain(|offer| {
-            let mut groups = offer.also.iter().chain([&offer.tool.toolset]);
-            groups.any(|group| toolsets.contains(group)) && (offer.tool.read_only || !read_only)
+            let mut groups = offer.groups();
+            groups.any(|group| toolsets.contains(&group)) && (offer.tool.read_only || !read_only)
         });
         let by_name = offers.iter().enumerate();
         Offers {
@@ -224,6 +242,7 @@ impl Offers {
                 .collect(),
             listed: OnceLock::new(),
             offers,
+            toolsets: toolsets.to_vec(),
             read_only,
         }
     }
@@ -235,19 +254,44 @@ impl Offers {
 
     /// What to say of a tool that is not offered.
     pub(crate) fn missing(&self, name: &str) -> String {
-        let known = tools::served().find(|tool| tool.name == name);
+        let known = every().into_iter().find(|offer| offer.tool.name == name);
         match (known, self.near(name)) {
-            (Some(tool), _) if self.read_only && !tool.read_only => {
-                format!("`{name}` is not offered: the server was started with --read-only")
-            }
-            (Some(_), _) => {
-                format!("`{name}` is not offered: the server was started with other --toolsets")
-            }
+            (Some(offer), _) => self.kept_out(&offer),
             (None, Some(near)) => {
                 format!("there is no tool `{name}`: did you mean `{near}`?")
             }
             (None, None) => format!("there is no tool `{name}`"),
         }
+    }
+
+    /// What keeps a tool out, and with what the server would offer it.
+    fn kept_out(&self, offer: &Offer) -> String {
+        let words = |groups: &mut dyn Iterator<Item = Toolset>| {
+            let words: Vec<&str> = groups.map(Toolset::word).collect();
+            words.join(",")
+        };
+        let mut given = self.toolsets.iter().copied();
+        let given = words(&mut given);
+        let mut wanted = self.toolsets.iter().copied().chain([offer.tool.toolset]);
+        let wanted = format!("`--toolsets {}`", words(&mut wanted));
+        let writes = self.read_only && !offer.tool.read_only;
+        let is_asked = offer.groups().any(|group| self.toolsets.contains(&group));
+        let (why, way) = match (writes, is_asked) {
+            (true, true) => (
+                "--read-only, and it changes something".to_owned(),
+                "without that it is".to_owned(),
+            ),
+            (true, false) => (
+                format!("--read-only and other --toolsets ({given})"),
+                format!("with {wanted} and without --read-only it is"),
+            ),
+            (false, _) => (
+                format!("other --toolsets ({given})"),
+                format!("with {wanted} it is"),
+            ),
+        };
+        let name = offer.tool.name;
+        format!("`{name}` is not offered: the server was started with {why}; {way}")
     }
 
     /// The tools as clients read them, with the workflows, agents and prompts that there are.
@@ -335,26 +379,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_calls_a_tool_that_is_not_offered_is_told_what_keeps_it_out() {
+    fn whoever_calls_a_tool_that_is_not_offered_is_told_what_would_offer_it() {
         let groups = [
             Toolset::Terminal,
             Toolset::Workflow,
             Toolset::Agent,
             Toolset::Debug,
         ];
+        let said = |toolsets: &[Toolset], read_only, name| {
+            let missing = Offers::new(toolsets, read_only).missing(name);
+            let start = format!("`{name}` is not offered: the server was started with ");
+            missing.strip_prefix(&start).map(str::to_owned)
+        };
+        let cases = [
+            (
+                said(&[Toolset::Terminal], false, "debug_workflow"),
+                "other --toolsets (terminal); with `--toolsets terminal,debug` it is",
+            ),
+            (
+                said(&[Toolset::Debug], false, "complete_workflow"),
+                "other --toolsets (debug); with `--toolsets debug,agent` it is",
+            ),
+            (
+                said(&groups, true, "start_workflow"),
+                "--read-only, and it changes something; without that it is",
+            ),
+            (
+                said(&[Toolset::Debug], true, "start_workflow"),
+                "--read-only and other --toolsets (debug); \
+                 with `--toolsets debug,agent` and without --read-only it is",
+            ),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(said.as_deref(), Some(expected));
+        }
+        // What is said offers it.
         for group in groups {
             let offers = Offers::new(&[group], false);
             for tool in tools::served().filter(|tool| !offers.has(tool.name)) {
-                let name = tool.name;
-                let expected = format!(
-                    "`{name}` is not offered: the server was started with other --toolsets"
-                );
-                assert_eq!(offers.missing(name), expected);
+                let said = offers.missing(tool.name);
+                let way = format!("`--toolsets {},{}`", group.word(), tool.toolset.word());
+                assert!(said.contains(&way), "{said}");
+                assert!(Offers::new(&[group, tool.toolset], false).has(tool.name));
             }
         }
         let offers = Offers::new(&groups, true);
-        let expected = "`start_workflow` is not offered: the server was started with --read-only";
-        assert_eq!(offers.missing("start_workflow"), expected);
         let expected = "there is no tool `list_workflow`: did you mean `list_workflows`?";
         assert_eq!(offers.missing("list_workflow"), expected);
     }

@@ -21,7 +21,7 @@ use super::library::all_listings;
 use super::progress::{News, Teller};
 use super::runs::{Followed, Stood};
 use super::standing::{self, Values, seconds};
-use super::tool::{Call, LIST, Offer, Refused, Reply};
+use super::tool::{self, Call, LIST, Offer, Refused, Reply};
 use super::{Server, elicit};
 use crate::cli;
 use crate::list;
@@ -163,13 +163,13 @@ async fn run_workflow(
     response.workflow_id = Some(report.run.to_string());
     response.recursion_depth = report.recursion_depth;
     response.pending = standing::pending(&server, &report)?.into_iter().next();
-    response.return_values = standing::return_values(&report);
+    response.return_values = values.return_values;
     response.session_id = report.last_session.clone().or(response.session_id);
     response.final_variables = values.variables;
     response.output = values.output;
     response.states_executed = u32::try_from(report.states_executed).unwrap_or(u32::MAX);
     response.total_elapsed_time = seconds(report.elapsed_ms);
-    response.error = report.error.map(|error| error.message);
+    response.error = standing::error(&report);
     response.final_state = report.final_state.unwrap_or_default();
     response.execution_log = log;
     response.next_log_cursor = next;
@@ -203,10 +203,7 @@ async fn flow(
         response.listing = written(&server, request.format, request.verbose);
         return Ok(response.into());
     }
-    let name = match request.flow_name.strip_prefix('_') {
-        Some(LIST) => LIST,
-        _ => &request.flow_name,
-    };
+    let name = tool::meant(&request.flow_name);
     let graph = match Definition::named(&server, name)? {
         Definition::Ready { graph, .. } => *graph,
         Definition::Unknown(name) => {
@@ -260,10 +257,10 @@ async fn flow(
     response.return_values = report
         .return_values
         .is_some()
-        .then(|| standing::return_values(&report));
+        .then_some(values.return_values);
     response.state = Some(values.state);
+    response.error = standing::error(&report);
     response.final_state = report.final_state;
-    response.error = report.error.map(|error| error.message);
     Ok(response.into())
 }
 

@@ -582,6 +582,7 @@ pub mod order {
                         returns: list(const {
                             &[field("receipt", Type::String).required()]
                         }),
+                        result: None,
                         idempotent: Some(false),
                     },
                     ToolSignature {
@@ -589,6 +590,7 @@ pub mod order {
                         description: Some(text("Tells the customer.")),
                         params: None,
                         returns: list(&[]),
+                        result: None,
                         idempotent: None,
                     },
                 ]

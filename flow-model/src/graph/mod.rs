@@ -1097,6 +1097,9 @@ pub struct ToolSignature {
     pub params: Option<List<Field>>,
     /// The fields of its result.
     pub returns: List<Field>,
+    /// The type of its result, where that is all that is said of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Type>,
     /// Whether a repeated call is harmless; `None` when the definition does not say.
     pub idempotent: Option<bool>,
 }

@@ -196,6 +196,9 @@ pub struct NextStepResponse {
     pub open_tasks: Vec<OpenTask>,
     /// How many tasks are not over.
     pub open_task_count: u64,
+    /// Where `open_tasks` go on: the `first_task` of another `get_next_step`; null when they are all
+    /// there.
+    pub next_task: Option<u64>,
     /// With `waiting_for_tasks`: the step that they belong to, with the prompt and the rules for
     /// their sub-agents, for whoever has to start those once more; null otherwise.
     pub open_step: Option<AgentStep>,
@@ -275,11 +278,11 @@ pub struct GetNextStepRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 7200.0))]
     pub wait_seconds: Option<f64>,
-    /// Where a long list of tasks goes on: `next_task` of the step before.
+    /// Where a long list of tasks goes on: `next_task` of the step, or of the answer, before.
     #[serde(default)]
     pub first_task: u64,
     /// How many tasks to list at most. Absent: as many of a step as fit into an answer, which is
-    /// nearly always every one, and 100 open ones.
+    /// nearly always every one, and the first 100 open ones, as far as they are short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub max_tasks: Option<u64>,
@@ -353,8 +356,9 @@ pub struct GetWorkflowStateRequest {
     pub workflow_id: String,
     /// Paths to read: `files`, `config.retries`, `files[0]`; of one tier or of the inputs with that
     /// before it, as in `raw.files`, `computed.total`, `inputs.who`. Also of `variables`, of
-    /// `output`, and of `log` with the number of an entry, as in `log.0.result.stdout`. What they
-    /// lead to is answered whole, however long. Absent: all of the state, with long values shortened.
+    /// `output`, of `return_values`, of `log` with the number of an entry, as in
+    /// `log.0.result.stdout`, and `error`. What they lead to is answered whole, however long. Absent:
+    /// all of the state, with long values shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
 }
@@ -515,6 +519,9 @@ pub struct ResumeWorkflowResponse {
     pub open_tasks: Vec<OpenTask>,
     /// How many tasks are not over.
     pub open_task_count: u64,
+    /// Where `open_tasks` go on: the `first_task` of another `get_next_step`; null when they are all
+    /// there.
+    pub next_task: Option<u64>,
     /// With `waiting_for_tasks`: the step that they belong to, with the prompt and the rules for
     /// their sub-agents, for whoever has to start those once more; null otherwise.
     pub open_step: Option<AgentStep>,

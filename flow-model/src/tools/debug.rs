@@ -172,8 +172,10 @@ pub struct DebugWorkflowResponse {
     pub workflow_id: String,
     /// The workflow's name.
     pub workflow_name: String,
-    /// How the run stands.
+    /// How the run stands, as `get_workflow_status` says it.
     pub status: LoopStatus,
+    /// Whether it waits for somebody to go on with it, because its client left or its server ended.
+    pub interrupted: bool,
     /// The step that the workflow itself is at, or was last; null before the first.
     pub current_step: Option<String>,
     /// The latest steps, in the order they began.

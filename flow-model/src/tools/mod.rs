@@ -137,6 +137,19 @@ pub enum Toolset {
     Debug,
 }
 
+impl Toolset {
+    /// What it is called where a server is started.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Toolset::Terminal => "terminal",
+            Toolset::Workflow => "workflow",
+            Toolset::Agent => "agent",
+            Toolset::Debug => "debug",
+        }
+    }
+}
+
 /// A demand on parameters that stands beside the schema: agents' APIs refuse `oneOf` and `anyOf`
 /// at the top of a tool's schema, and JSON Schema's patterns are not ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use super::sessions;
 use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Data, Deed, Due, Effect, Event, FailureKind, Handout, Happening, Part, Place,
-    Program, Run, Status, frame,
+    Action, ActionId, Data, Deed, Due, Effect, Event, Failure, FailureKind, Handout, Happening,
+    Part, Place, Program, Refusal, Run, Status, frame,
 };
 use crate::secret;
 use crate::value::Value;
@@ -561,6 +561,19 @@ impl Driver {
                 let _ = self.happened.send(Message::Happened(happening));
                 Ok(())
             }
+            // Nobody is there to correct what a tool returned here: its step has failed.
+            Err(Error::Refused(unfit @ Refusal::Unfit { .. })) => {
+                let Happening::Completed { action, result } = happening else {
+                    return Ok(());
+                };
+                let error = Failure::new(FailureKind::Validation, unfit.to_string());
+                let failed = Happening::Failed {
+                    action,
+                    error,
+                    result,
+                };
+                Box::pin(self.happen(failed)).await
+            }
             Err(Error::Refused(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -572,6 +585,7 @@ impl Driver {
     }
 
     async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
+        self.run.check_returned(&what)?;
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
         let longest = self.host.inner.options.expression_time;

@@ -1,12 +1,13 @@
 //! Events that cannot be applied, and why: such an event is not to be recorded.
 
-use flow_model::graph::{Kind, Node, PromptKind};
+use flow_model::graph::{Kind, Node, PromptKind, ToolRef};
 
 use super::data::Data;
 use super::effect::{Deed, Status};
 use super::event::{ActionId, Happening};
 use super::frame::Waits;
 use super::path::{changes, may_be_changed};
+use super::returns::missed;
 use super::{Run, settle};
 use crate::value::Value;
 
@@ -36,6 +37,14 @@ pub enum Refusal {
     /// The answer to a prompt is not valid.
     #[error("the answer is not valid: {0}")]
     Invalid(String),
+    /// A result is not what its tool is declared to return.
+    #[error("the result is not what the tool `{tool}` is declared to return: {faults}")]
+    Unfit {
+        /// The tool.
+        tool: String,
+        /// What is wrong, as sentences that name the field.
+        faults: String,
+    },
     /// A change of state does not fit.
     #[error("{0}")]
     State(String),
@@ -97,6 +106,39 @@ impl Run {
             | Happening::Woke { .. }
             | Happening::Late { .. }
             | Happening::Continued => Ok(()),
+        }
+    }
+
+    /// Whether the result of a tool is what the tool is declared to return. Asked of what is to be
+    /// recorded alone: a run whose journal holds another result can still be read.
+    ///
+    /// # Errors
+    ///
+    /// What of it is not.
+    pub(crate) fn check_returned(&self, what: &Happening) -> Result<(), Refusal> {
+        let (Some(data), Happening::Completed { action, result }) = (&self.data, what) else {
+            return Ok(());
+        };
+        let Some((node, _)) = self.asked(data, *action) else {
+            return Ok(());
+        };
+        let Kind::Tool {
+            tool: ToolRef::Declared(index),
+            ..
+        } = &node.kind
+        else {
+            return Ok(());
+        };
+        let Some(tool) = self.program.graph().tools.get(usize::from(*index)) else {
+            return Ok(());
+        };
+        let faults = missed(tool, result);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Unfit {
+                tool: tool.name.to_string(),
+                faults: faults.join("; "),
+            }),
         }
     }
 

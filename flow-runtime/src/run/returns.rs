@@ -1,6 +1,8 @@
-//! What an agent answered, held against the schema that its answer must satisfy.
+//! What an agent answered, held against the schema that its answer must satisfy, and what a tool
+//! returned, held against its declaration.
 
-use flow_model::graph::Node;
+use flow_model::graph::{Field, Node, ToolSignature, Type, Validation};
+use flow_model::value::{self, FaultKind, Values};
 
 use super::effect::{Action, Deed};
 use super::event::{Failure, FailureKind};
@@ -74,6 +76,32 @@ pub(crate) fn unfit(deed: &Deed, result: &Value) -> Option<String> {
         return None;
     };
     held_against(returns.as_ref()?, result).ok()?.err()
+}
+
+/// What of a tool's result misses what the tool is declared to return; it may return more.
+pub(super) fn missed(tool: &ToolSignature, result: &Value) -> Vec<String> {
+    let ty = match tool.result {
+        Some(ty) => ty,
+        None if tool.returns.is_empty() => return Vec::new(),
+        None => Type::Object,
+    };
+    let whole = Field {
+        name: "result".into(),
+        ty,
+        required: ty != Type::Any,
+        default: None,
+        description: None,
+        secret: false,
+        validation: Validation {
+            properties: tool.returns.clone(),
+            ..Validation::NONE
+        },
+    };
+    let given = Values::from_iter([("result".to_owned(), result.to_json())]);
+    let faults = value::faults(&[whole], &given).into_iter();
+    let faults = faults.filter(|fault| fault.kind != FaultKind::Unknown);
+    let said = faults.map(|fault| fault.message);
+    said.take(MOST_FAULTS).collect()
 }
 
 /// The answer within a result, or what of it misses the schema. Fails when the schema is none.

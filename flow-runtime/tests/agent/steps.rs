@@ -1,9 +1,12 @@
 //! Steps as an agent gets them, and what it submits.
 
 use flow_runtime::host::agent::{AgentStepType, Submission, TaskPage, Turn, TurnStatus};
+use flow_runtime::host::{Boxed, StartOptions, ToolCall, Tools};
+use flow_runtime::run::Failure;
+use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::support::{PATIENT, Server, definition, kind, output, step_id};
+use super::support::{PATIENT, Server, definition, graph, kind, output, step_id};
 
 pub(crate) const EVERY_KIND: &str = "
 inputs: {branch: string}
@@ -408,4 +411,138 @@ steps:
         .submit(run, &step_id(&again), json!({"title": "Emma"}))
         .await;
     assert_eq!(done.status, TurnStatus::Completed, "{done:?}");
+}
+
+const DECLARED: &str = "
+tools:
+  search: {returns: {hits: {type: integer, required: true}, names: array, at: {type: object, validation: {properties: {line: integer}}}}}
+  count: {returns: integer}
+outputs: {hits: '{{ state.found.hits }}', count: '{{ state.count }}'}
+steps:
+  - {id: find, type: mcp_call, tool: search, output_to: found}
+  - {id: sum, type: mcp_call, tool: count, output_to: count}
+";
+
+#[tokio::test]
+async fn a_result_that_a_declared_tool_does_not_return_is_refused_and_its_step_stays_open() {
+    let server = Server::new();
+    let run = server.start(DECLARED, json!({})).await;
+    let turn = server.next(run, None).await;
+    assert_eq!(
+        definition(&turn, "returns")["hits"],
+        json!({"type": "integer", "required": true})
+    );
+    let refused = [
+        (
+            json!({"hits": "many"}),
+            "`result.hits` must be an integer, and is a string",
+        ),
+        (
+            json!({"structuredContent": {"hits": 2.5}}),
+            "`result.hits` must be an integer, and is a number with a fraction",
+        ),
+        (
+            json!({"names": []}),
+            "`result.hits` must be given (an integer)",
+        ),
+        (
+            json!({"hits": 1, "at": {"line": true}}),
+            "`result.at.line` must be an integer, and is a boolean",
+        ),
+        (
+            json!("two hits"),
+            "`result` must be an object, and is a string",
+        ),
+    ];
+    for (result, fault) in refused {
+        for step in [Some("find"), None] {
+            let error = server.try_submit(run, step, result.clone()).await;
+            let error = error.unwrap_err().to_string();
+            let said = "the result is not what the tool `search` is declared to return: ";
+            assert_eq!(error, format!("{said}{fault}"));
+            assert_eq!(server.next(run, None).await, turn);
+        }
+    }
+    // A tool may return more than a definition uses.
+    let found = json!({"hits": 2, "at": {"line": 1, "column": 2}, "more": null, "took": "3 ms"});
+    let turn = server.submit(run, "find", found).await;
+    assert_eq!(definition(&turn, "returns"), "integer");
+    let error = server.try_submit(run, None, json!("2")).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.ends_with("`result` must be an integer, and is a string"),
+        "{error}"
+    );
+    let turn = server.submit(run, "sum", json!(2)).await;
+    assert_eq!(output(&turn), json!({"hits": 2, "count": 2}));
+}
+
+#[tokio::test]
+async fn a_result_counts_the_same_with_and_without_the_name_of_its_step() {
+    let definition = "
+tools: {t: {}}
+tasks: {one: {inputs: {n: integer}, steps: [{id: do, type: mcp_call, tool: t}]}}
+steps:
+  - {id: first, type: mcp_call, tool: t}
+  - {id: each, type: foreach, items: [1], task: one, agent: '@task'}
+";
+    let server = Server::new();
+    let run = server.start(definition, json!({})).await;
+    let turn = server.try_submit(run, None, json!({"n": 1})).await.unwrap();
+    assert_eq!((step_id(&turn).as_str(), &turn.note), ("each", &None));
+    assert_eq!(server.submit(run, "first", json!({"n": 1})).await, turn);
+    let other = server.submit(run, "first", json!({"n": 2})).await;
+    let note = "`first` had another result before, which counts; this one was not used";
+    assert_eq!(other.note.as_deref(), Some(note));
+    let note = "`each` is over when its tasks are: a result for it is not used";
+    for step in [Some("each"), None] {
+        let turn = server.try_submit(run, step, json!([1])).await.unwrap();
+        assert_eq!(turn.note.as_deref(), Some(note));
+    }
+}
+
+/// A tool of the host that returns what it was made with.
+struct Returns(Json);
+
+impl Tools for Returns {
+    fn has(&self, _tool: &str) -> bool {
+        true
+    }
+
+    fn call<'a>(&'a self, _call: ToolCall<'a>) -> Boxed<'a, Result<Value, Failure>> {
+        let returned = Value::from(&self.0);
+        Box::pin(async move { Ok(returned) })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_the_host_that_does_not_return_what_it_is_declared_to_fails_its_step() {
+    let definition = "
+tools: {search: {returns: {hits: integer}}}
+outputs: {hits: '{{ state.found.hits }}'}
+steps:
+  - {id: find, type: mcp_call, tool: search, output_to: found}
+";
+    let server = Server::new();
+    let host = server.agents.host();
+    for (returned, failed) in [
+        (json!({"hits": 3, "more": true}), None),
+        (
+            json!({"hits": "many"}),
+            Some(
+                "`find`: the result is not what the tool `search` is declared to return: \
+                 `result.hits` must be an integer, and is a string",
+            ),
+        ),
+    ] {
+        let host = host.with_tools(Returns(returned));
+        let graph = graph(definition);
+        let started = host.start(&graph, &Value::Null, StartOptions::default());
+        let report = host.drive(started.await.unwrap()).await.unwrap();
+        let error = report.error.map(|error| error.message);
+        assert_eq!(error.as_deref(), failed);
+        if failed.is_none() {
+            assert_eq!(report.output.to_json(), json!({"hits": 3}));
+        }
+    }
 }

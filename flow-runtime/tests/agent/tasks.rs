@@ -406,6 +406,49 @@ async fn a_large_fan_out_is_listed_as_far_as_an_answer_holds_and_done_in_any_ord
     let main = server.next(run, None).await;
     assert_eq!(main.status, TurnStatus::WaitingForTasks);
     assert_eq!((main.open_count, main.open_tasks.len()), (9_996, 100));
+    assert_eq!(main.open_next, Some(100));
+    let page = |from, most| TaskPage { from, most };
+    let next = |page| server.agents.next(run, None, page, PATIENT);
+    let rest = next(page(9_900, None)).await.unwrap();
+    assert_eq!((rest.open_tasks.len(), rest.open_next), (96, None));
+    let none = next(page(usize::MAX, Some(7))).await.unwrap();
+    assert_eq!((none.open_tasks.len(), none.open_next), (0, None));
+}
+
+#[tokio::test]
+async fn open_tasks_are_listed_as_far_as_they_are_short_and_the_rest_page_by_page() {
+    let server = Server::new();
+    let large = "x".repeat(30_000);
+    let items: Vec<String> = (0..20).map(|n| format!("{n} {large}")).collect();
+    let definition = "
+inputs: {items: array}
+tools: {t: {}}
+tasks:
+  read:
+    inputs: {text: {type: string, required: true}}
+    steps: [{id: see, type: mcp_call, tool: t}]
+steps:
+  - {id: each, type: foreach, items: '{{ inputs.items }}', task: read, agent: '@task'}
+";
+    let run = server.start(definition, json!({"items": items})).await;
+    server.next(run, Some("each.0")).await;
+    let page = |from, most| TaskPage { from, most };
+    let next = |page| server.agents.next(run, None, page, PATIENT);
+    let turn = next(page(0, None)).await.unwrap();
+    assert_eq!(turn.status, TurnStatus::WaitingForTasks);
+    assert_eq!((turn.open_count, turn.open_next), (20, Some(1)));
+    // However many are asked for, an answer holds about as much as a list of tasks.
+    let turn = next(page(0, Some(20))).await.unwrap();
+    assert_eq!((turn.open_tasks.len(), turn.open_next), (6, Some(6)));
+    let mut names = Vec::new();
+    let mut from = Some(0);
+    while let Some(first) = from {
+        let turn = next(page(first, None)).await.unwrap();
+        names.extend(turn.open_tasks.into_iter().map(|task| task.id));
+        from = turn.open_next;
+    }
+    let wanted: Vec<String> = (0..20).map(|n| format!("each.{n}")).collect();
+    assert_eq!(names, wanted);
 }
 
 const CHECKS: &str = "

@@ -29,6 +29,8 @@ use crate::value::Value;
 
 /// Open tasks that an answer lists, when nobody says how many.
 const LISTED: usize = 100;
+/// About how many bytes those have.
+const LISTED_FIT: usize = 20_000;
 
 /// What is asked of a desk.
 pub(super) enum Request {
@@ -118,14 +120,27 @@ impl Called {
 
 /// What became of a result.
 pub(super) enum Submitted {
-    /// It was taken: look at this task, or at the whole run, for what is next.
-    Taken(Option<String>),
-    /// The step had its result before, and this one changes nothing; look at the same place.
-    Repeated(Option<String>),
-    /// The step is over when its tasks are, and takes no result; look at the same place.
-    OfTasks(Option<String>),
+    /// This.
+    Here {
+        heard: Heard,
+        /// The name of the step that it was for.
+        step: String,
+        /// Where to look for what is next: at this task, or at the whole run.
+        task: Option<String>,
+    },
     /// It is for a run that this one has called.
     Called(Called),
+}
+
+/// What became of a result for a step of a run.
+#[derive(Clone, Copy)]
+pub(super) enum Heard {
+    /// It counts.
+    Taken,
+    /// The step had its result before, and this one changes nothing.
+    Repeated,
+    /// The step is over when its tasks are, and takes no result.
+    OfTasks,
 }
 
 struct Waiter {
@@ -711,17 +726,28 @@ impl Desk {
         found.goes_on || found.wakes.is_some() || !found.steps.is_empty()
     }
 
+    /// Lists open tasks: as many as were asked for and fit, and whoever waits for them reads the
+    /// list each time.
     fn list_open(&self, under_way: &[Tasks<'_>], page: TaskPage, turn: &mut Turn) {
-        let most = page.most.unwrap_or(LISTED);
-        for tasks in under_way {
-            turn.open_count += tasks.open();
-            let items = tasks.open_items().skip(page.from);
-            let room = most.saturating_sub(turn.open_tasks.len());
-            let listed = items.take(room);
-            let run = (&self.driver.run, self.driver.id);
-            let listed = listed.map(|item| step::task(run.0, run.1, tasks, item));
-            turn.open_tasks.extend(listed);
+        let (most, fits) = match page.most {
+            Some(most) => (most, step::TASKS_FIT),
+            None => (LISTED, LISTED_FIT),
+        };
+        turn.open_count = under_way.iter().map(Tasks::open).sum();
+        let open = under_way
+            .iter()
+            .flat_map(|tasks| tasks.open_items().map(move |item| (tasks, item)));
+        let mut bytes = 0;
+        for (tasks, item) in open.skip(page.from).take(most) {
+            let task = step::task(&self.driver.run, self.driver.id, tasks, item);
+            bytes += task.size();
+            if bytes > fits && !turn.open_tasks.is_empty() {
+                break;
+            }
+            turn.open_tasks.push(task);
         }
+        let next = page.from.saturating_add(turn.open_tasks.len());
+        turn.open_next = Some(next).filter(|next| *next < turn.open_count);
     }
 
     fn called(&self, action: &Action, rest: Option<String>) -> Called {
@@ -775,25 +801,25 @@ impl Desk {
             }
             Named::Tasks(tasks) => {
                 let (id, part) = (tasks.id, run.part_of_tasks(&tasks));
-                return self.submit_tasks(id, part, submission).await;
+                return self.submit_tasks(name, id, part, submission).await;
             }
             Named::Called(action, rest) => {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Submitted::Called(called));
             }
-            Named::Past => return Ok(Submitted::Repeated(task_before(run, &name))),
+            Named::Past => return Ok(repeated(run, name)),
             // A task handed out one after another is also the name of its step.
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
                     let tasks = run.tasks(tasks).map(|it| (it.id, run.part_of_tasks(&it)));
                     let (id, part) = tasks.ok_or_else(|| self.not_pending(Some(&name)))?;
-                    return self.submit_tasks(id, part, submission).await;
+                    return self.submit_tasks(name, id, part, submission).await;
                 }
                 NamedTask::Task(..)
                 | NamedTask::Past(_)
                 | NamedTask::CalledBefore(..)
                 | NamedTask::Forgotten => {
-                    return Ok(Submitted::Repeated(task_before(run, &name)));
+                    return Ok(repeated(run, name));
                 }
                 NamedTask::Nobody | NamedTask::Called(..) => {
                     return Err(self.not_pending(Some(&name)));
@@ -811,7 +837,11 @@ impl Desk {
             self.left.remove(&tasks);
         }
         self.driver.give_up(action.id);
-        Ok(Submitted::Taken(task))
+        Ok(Submitted::Here {
+            heard: Heard::Taken,
+            step: name,
+            task,
+        })
     }
 
     /// The name of the step that somebody means by a name: where one step that waits is shown so,
@@ -836,13 +866,14 @@ impl Desk {
     /// Tasks complete by themselves; whoever drives the run can only say that they cannot be done.
     async fn submit_tasks(
         &mut self,
+        name: String,
         tasks: ActionId,
         part: Part,
         submission: Submission,
     ) -> Result<Submitted, AgentError> {
         let task = self.task_of(part);
-        match submission.outcome {
-            Outcome::Success => return Ok(Submitted::OfTasks(task)),
+        let heard = match submission.outcome {
+            Outcome::Success => Heard::OfTasks,
             Outcome::Failed | Outcome::TimedOut | Outcome::Declined => {
                 let failed = Happening::Failed {
                     action: tasks,
@@ -850,9 +881,14 @@ impl Desk {
                     result: Value::Null,
                 };
                 self.record(foreign(failed)).await?;
+                Heard::Taken
             }
-        }
-        Ok(Submitted::Taken(task))
+        };
+        Ok(Submitted::Here {
+            heard,
+            step: name,
+            task,
+        })
     }
 
     fn task_of(&self, part: Part) -> Option<String> {
@@ -955,6 +991,15 @@ impl Desk {
             task: name.to_owned(),
             open: names.take(LISTED).collect(),
         }
+    }
+}
+
+/// What is said of a step that had its result before.
+fn repeated(run: &crate::run::Run, step: String) -> Submitted {
+    Submitted::Here {
+        heard: Heard::Repeated,
+        task: task_before(run, &step),
+        step,
     }
 }
 

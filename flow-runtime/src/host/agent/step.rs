@@ -49,6 +49,15 @@ pub struct Task {
     pub prompt: Option<String>,
 }
 
+impl Task {
+    /// About how many bytes it has in an answer.
+    pub(super) fn size(&self) -> usize {
+        let prompt = self.prompt.as_ref().map_or(0, String::len);
+        // Names of fields and the run's id.
+        self.id.len() + self.context.to_string().len() + prompt + 120
+    }
+}
+
 /// Which of many tasks are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskPage {
@@ -59,7 +68,7 @@ pub struct TaskPage {
 }
 
 /// Bytes of tasks that fit into an answer: clients refuse much larger ones.
-const TASKS_FIT: usize = 200_000;
+pub(super) const TASKS_FIT: usize = 200_000;
 
 /// An action as a step.
 pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
@@ -116,11 +125,17 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
         } => {
             put("tool", json!(tool));
             put("parameters", parameters.to_json());
-            let text = format!(
+            let mut text = format!(
                 "Call the MCP tool `{tool}` with exactly these `parameters` and submit its answer \
                  as the result. If the tool does not exist or answers with an error, submit \
                  status \"failed\" with that error."
             );
+            if let Some(returns) = returns_of(run, tool) {
+                put("returns", returns);
+                text.push_str(
+                    " An answer that is not what `returns` declares is refused with the reason.",
+                );
+            }
             (AgentStepType::McpCall, text)
         }
         Deed::Prompt {
@@ -310,6 +325,24 @@ fn allowed(run: &Run, action: &Action) -> Option<f64> {
     let frame = run.data()?.frames.get(&action.frame)?;
     let allowed = action.allowed(frame.step.as_ref()?.since)?;
     Some(allowed as f64 / 1000.0)
+}
+
+/// What a declared tool returns, as a definition says it.
+fn returns_of(run: &Run, tool: &str) -> Option<Json> {
+    let mut tools = run.program().graph().tools.iter();
+    let tool = tools.find(|known| known.name == tool)?;
+    if let Some(ty) = tool.result {
+        return Some(json!(ty.word()));
+    }
+    let fields = tool.returns.iter().map(|field| {
+        let mut said = json!({"type": field.ty.word(), "required": field.required});
+        if let Some(description) = &field.description {
+            said["description"] = json!(description);
+        }
+        (field.name.to_string(), said)
+    });
+    let fields: Map<String, Json> = fields.collect();
+    (!fields.is_empty()).then_some(Json::Object(fields))
 }
 
 fn task_description(run: &Run, task: &str) -> Option<String> {

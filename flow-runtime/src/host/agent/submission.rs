@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
 
-use super::desk::{Request, Submitted};
+use super::desk::{Heard, Request, Submitted};
 use super::{AgentError, Agents, Patience, TaskPage, Turn};
 use crate::journal::RunId;
 use crate::run::{Failure, FailureKind};
@@ -87,9 +87,7 @@ impl Agents {
         }
         let task = taken.task.as_deref();
         let mut turn = self.next(run, task, page, patience).await?;
-        let Some(step) = step else {
-            return Ok(turn);
-        };
+        let step = taken.step.as_str();
         let unused = match (taken.heard, &turn.step) {
             (Heard::Taken, _) => {
                 self.remember(run, step, said);
@@ -155,9 +153,12 @@ impl Agents {
             reply,
         };
         match self.ask(run, request).await?? {
-            Submitted::Taken(task) => Ok(Taken::here(task, Heard::Taken)),
-            Submitted::Repeated(task) => Ok(Taken::here(task, Heard::Repeated)),
-            Submitted::OfTasks(task) => Ok(Taken::here(task, Heard::OfTasks)),
+            Submitted::Here { heard, step, task } => Ok(Taken {
+                step,
+                task,
+                heard,
+                callers: Vec::new(),
+            }),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
                 let taken = Box::pin(self.take(called.run, rest, submission)).await?;
@@ -166,6 +167,7 @@ impl Agents {
                     tasks.map(|task| called.seen_from(Some(task))).collect();
                 callers.push(called.task.clone());
                 Ok(Taken {
+                    step: format!("{}/{}", called.name, taken.step),
                     task: called.seen_from(taken.task),
                     heard: taken.heard,
                     callers,
@@ -177,33 +179,14 @@ impl Agents {
 
 /// A result that a desk has heard.
 struct Taken {
+    /// The name of its step.
+    step: String,
     /// The task that its step belongs to.
     task: Option<String>,
     heard: Heard,
     /// Where the step is of a run that was called: the parts that wait for that run, and for the
     /// ones between, the innermost first.
     callers: Vec<Option<String>>,
-}
-
-impl Taken {
-    fn here(task: Option<String>, heard: Heard) -> Self {
-        Taken {
-            task,
-            heard,
-            callers: Vec::new(),
-        }
-    }
-}
-
-/// What became of a result.
-#[derive(Clone, Copy)]
-enum Heard {
-    /// It counts.
-    Taken,
-    /// The step had its result before.
-    Repeated,
-    /// The step has tasks, and no result of its own.
-    OfTasks,
 }
 
 /// The name of a step without the number that tells it from the same step before.

@@ -23,6 +23,8 @@ pub struct Turn {
     pub open_tasks: Vec<Task>,
     /// How many there are.
     pub open_count: usize,
+    /// The index of the first that is not listed, if there are more.
+    pub open_next: Option<usize>,
     /// The step that those tasks belong to, for whoever has to start their sub-agents once more.
     pub open_step: Option<AgentStep>,
     /// The time that is waited for, in milliseconds since 1970.
@@ -78,6 +80,7 @@ impl Turn {
             step: None,
             open_tasks: Vec::new(),
             open_count: 0,
+            open_next: None,
             open_step: None,
             wakes: None,
             output: Value::Null,
