@@ -1,6 +1,6 @@
 //! The sessions there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use super::options::{Options, Size};
 use super::private;
 use super::program::Program;
 use super::session::{Opening, Session};
+use crate::journal::RunId;
 
 pub use super::session::Place;
 
@@ -24,6 +25,8 @@ pub struct Terminals {
     /// Whose sessions are meant where none is named; everybody's when `None`.
     circle: Option<Arc<str>>,
     unnamed: Arc<Unnamed>,
+    /// The run whose own the sessions are that are opened through this.
+    owner: Option<RunId>,
     /// Until when a command is interrupted that whoever ran it no longer waits for.
     pub(super) interrupts_until: Option<u64>,
 }
@@ -31,8 +34,10 @@ pub struct Terminals {
 /// What is meant where no session is named.
 #[derive(Debug)]
 pub(crate) enum Unnamed {
-    /// The one opened last, apart from those that are others'.
-    Latest { except: Vec<String> },
+    /// The one opened last.
+    Latest,
+    /// The one opened last of those that are no run's own.
+    LatestFree,
     /// One that whoever asks had, and that was closed.
     Closed(String),
     /// None: what is closed must be one's own.
@@ -78,7 +83,8 @@ impl Terminals {
         Ok(Terminals {
             inner: Arc::new(inner),
             circle: None,
-            unnamed: Arc::new(Unnamed::Latest { except: Vec::new() }),
+            unnamed: Arc::new(Unnamed::Latest),
+            owner: None,
             interrupts_until: None,
         })
     }
@@ -91,6 +97,7 @@ impl Terminals {
             inner: Arc::clone(&self.inner),
             circle: Some(Arc::from(circle)),
             unnamed: Arc::clone(&self.unnamed),
+            owner: self.owner,
             interrupts_until: self.interrupts_until,
         }
     }
@@ -99,6 +106,12 @@ impl Terminals {
     pub(crate) fn meaning(self, unnamed: Unnamed) -> Terminals {
         let unnamed = Arc::new(unnamed);
         Terminals { unnamed, ..self }
+    }
+
+    /// The same registry for a run: what it opens is its own from the first moment.
+    pub(crate) fn owned_by(self, run: RunId) -> Terminals {
+        let owner = Some(run);
+        Terminals { owner, ..self }
     }
 
     /// The same registry for somebody who may give up what it does: a command that is dropped while
@@ -134,6 +147,28 @@ impl Terminals {
     /// The session that is meant where none is named.
     pub fn latest(&self) -> Option<String> {
         self.session(None).ok().map(|session| session.id.clone())
+    }
+
+    /// The runs that have sessions of their own.
+    pub(crate) fn owners(&self) -> BTreeSet<RunId> {
+        let sessions = lock(&self.inner.sessions);
+        sessions.iter().filter_map(|it| it.owner()).collect()
+    }
+
+    /// The sessions that are a run's own, in the order they were opened.
+    pub(crate) fn own_sessions(&self, run: RunId) -> Vec<String> {
+        let sessions = lock(&self.inner.sessions);
+        let own = sessions.iter().filter(|it| it.owner() == Some(run));
+        own.map(|session| session.id.clone()).collect()
+    }
+
+    /// Makes sessions the own of another run, or nobody's.
+    pub(crate) fn hand_over(&self, sessions: &[String], to: Option<RunId>) {
+        for session in &*lock(&self.inner.sessions) {
+            if sessions.contains(&session.id) {
+                session.hand_over(to);
+            }
+        }
     }
 
     /// Whether there is a session of this id, and which there are when there is not.
@@ -198,7 +233,21 @@ impl Terminals {
 
     /// Closes every session, all at once.
     pub async fn close_all(&self) {
-        let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
+        self.close_where(|_| true).await;
+    }
+
+    /// Closes those of some sessions that are open, all at once.
+    pub(crate) async fn close_each(&self, ids: &[String]) {
+        self.close_where(|session| ids.contains(&session.id)).await;
+    }
+
+    async fn close_where(&self, is_meant: impl Fn(&Session) -> bool) {
+        let sessions: Vec<_> = {
+            let mut sessions = lock(&self.inner.sessions);
+            sessions
+                .extract_if(.., |session| is_meant(session))
+                .collect()
+        };
         let closing: Vec<_> = sessions
             .into_iter()
             .map(|session| tokio::spawn(async move { session.close().await }))
@@ -212,15 +261,16 @@ impl Terminals {
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let sessions = lock(&self.inner.sessions);
         let Some(id) = id else {
-            let except = match &*self.unnamed {
-                Unnamed::Latest { except } => except,
+            let must_be_free = match &*self.unnamed {
+                Unnamed::Latest => false,
+                Unnamed::LatestFree => true,
                 Unnamed::Closed(id) => return Err(Error::OwnClosed { id: id.clone() }),
                 Unnamed::NoneToClose => return Err(Error::NoneToClose),
             };
             let mut own = sessions.iter().rev();
             let own = own.find(|session| {
                 let is_near = self.circle.is_none() || session.circle == self.circle;
-                is_near && !except.contains(&session.id)
+                is_near && !(must_be_free && session.owner().is_some())
             });
             return own.cloned().ok_or(match sessions.is_empty() {
                 true => Error::NoneOpen,
@@ -284,6 +334,7 @@ impl Terminals {
         let opening = Opening {
             id: format!("t-{}", &random[..8]),
             circle: self.circle.clone(),
+            owner: self.owner,
             nonce: random[8..].to_owned(),
             program,
             directory,

@@ -29,6 +29,7 @@ use super::pty::Pty;
 use super::scanner::Scanner;
 use super::screen::Screen;
 use super::stream::Stream;
+use crate::journal::RunId;
 
 use interrupt::Interrupt;
 use run::Run;
@@ -45,6 +46,8 @@ pub(super) struct Session {
     pub(super) id: String,
     /// Whose default it may be.
     pub(super) circle: Option<Arc<str>>,
+    /// The run whose own it is: closed with it when that fails.
+    owner: Mutex<Option<RunId>>,
     pub(super) program: Program,
     pub(super) created_at: u64,
     /// The program's process, which leads its session.
@@ -171,6 +174,14 @@ struct State {
 }
 
 impl Session {
+    pub(super) fn owner(&self) -> Option<RunId> {
+        *lock(&self.owner)
+    }
+
+    pub(super) fn hand_over(&self, to: Option<RunId>) {
+        *lock(&self.owner) = to;
+    }
+
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }

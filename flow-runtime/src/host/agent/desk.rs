@@ -17,6 +17,7 @@ use super::{AgentError, AgentStep, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::{called, called_by};
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
+use crate::host::presence::Presence;
 use crate::host::secrets::foreign;
 use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
@@ -146,7 +147,7 @@ enum Seen {
 pub(super) struct Desk {
     driver: Driver,
     requests: mpsc::UnboundedReceiver<Request>,
-    lock: Option<RunLock>,
+    lock: Option<(RunLock, Presence)>,
     /// Something that the run wants is not being done here: another process does it, or nobody has
     /// asked for the run to go on.
     behind: bool,
@@ -259,6 +260,7 @@ impl Desk {
                 _ = stop.wait_for(|stop| *stop) => Event::Stop,
                 request = self.requests.recv(), if open => Event::Asked(request),
                 message = self.driver.next(), if going => Event::Came(message),
+                () = news(self.lock.as_ref()) => Event::Look,
                 _ = look.tick(), if going || waits => Event::Look,
             };
             match event {
@@ -270,16 +272,31 @@ impl Desk {
                 Event::Asked(Some(request)) => self.serve(request).await?,
                 Event::Came(Some(message)) => {
                     self.driver.take(message).await?;
+                    self.conclude().await?;
                     self.answer().await?;
                 }
                 Event::Came(None) => return Ok(()),
                 Event::Look => {
                     self.awake &= self.is_driven_on();
                     self.refresh().await?;
+                    self.conclude().await?;
                     self.answer().await?;
                 }
             }
         }
+    }
+
+    /// Lets go of everything once the run is over: nothing of it goes on, nor of what it has called,
+    /// and its terminal sessions are seen to.
+    async fn conclude(&mut self) -> Result<(), Error> {
+        if self.driver.run.status() == Status::Running {
+            return Ok(());
+        }
+        self.driver.stop_all().await;
+        let (host, run) = (self.driver.host.clone(), self.driver.id);
+        host.end_forgotten(run, &self.driver.run).await?;
+        host.release_sessions(run).await;
+        Ok(())
     }
 
     /// Tells the list of runs that the run waits, or is over, when nothing goes on here. Whoever
@@ -329,7 +346,8 @@ impl Desk {
             end_group(&orphan.group).await;
             journal.forget_process(run, &orphan.action).await?;
         }
-        self.lock = Some(lock);
+        let presence = self.driver.host.inner.presences.enter(run);
+        self.lock = Some((lock, presence));
         Ok(true)
     }
 
@@ -458,7 +476,10 @@ impl Desk {
     async fn record(&mut self, happening: Happening) -> Result<(), Error> {
         loop {
             match self.driver.append(happening.clone()).await {
-                Ok(effects) => return self.act(effects).await,
+                Ok(effects) => {
+                    self.act(effects).await?;
+                    return self.conclude().await;
+                }
                 // Somebody else wrote first: take that in, and look again.
                 Err(Error::Journal(journal::Error::Fenced { .. })) => self.refresh().await?,
                 Err(error) => return Err(error),
@@ -955,6 +976,14 @@ impl Desk {
             task: name.to_owned(),
             open: names.take(LISTED).collect(),
         }
+    }
+}
+
+/// Something may have been recorded for a run by somebody else, while it is driven here.
+async fn news(driven: Option<&(RunLock, Presence)>) {
+    match driven {
+        Some((_, presence)) => presence.news().await,
+        None => std::future::pending().await,
     }
 }
 
