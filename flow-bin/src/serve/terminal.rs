@@ -47,11 +47,9 @@ impl Server {
         answering: impl Future<Output = T>,
     ) -> Result<T, Refused> {
         tokio::select! {
-            // A server that ends opens nothing: its sessions may be closed already.
-            biased;
-            () = self.left() => Err(Refused::new("the server ends")),
             answer = answering => Ok(answer),
             () = call.cancelled() => Err(Refused::new("the call was cancelled")),
+            () = self.left() => Err(Refused::new("the server ends")),
         }
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use super::audit::Audit;
 use super::environment::Snapshot;
@@ -49,12 +52,18 @@ struct Inner {
     audit: Option<Audit>,
     /// In the order they were opened.
     sessions: Mutex<Vec<Arc<Session>>>,
+    /// Those that are being closed, until nothing of them is left.
+    closing: Mutex<Vec<Arc<Session>>>,
+    /// No session is opened any more.
+    is_over: AtomicBool,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for session in std::mem::take(&mut *lock(&self.sessions)) {
-            session.finish();
+        for sessions in [&self.sessions, &self.closing] {
+            for session in std::mem::take(&mut *lock(sessions)) {
+                session.finish();
+            }
         }
     }
 }
@@ -79,6 +88,8 @@ impl Terminals {
             options,
             audit,
             sessions: Mutex::default(),
+            closing: Mutex::default(),
+            is_over: AtomicBool::new(false),
         };
         Ok(Terminals {
             inner: Arc::new(inner),
@@ -227,34 +238,59 @@ impl Terminals {
     /// [`Error::NoSession`].
     pub async fn close(&self, session: &str) -> Result<bool, Error> {
         let session = self.session(Some(session))?;
-        lock(&self.inner.sessions).retain(|known| known.id != session.id);
-        Ok(session.close().await)
+        let closing = self.end(|known| known.id == session.id);
+        let mut is_gone = true;
+        for closed in closing {
+            is_gone &= closed.await.unwrap_or(false);
+        }
+        Ok(is_gone)
     }
 
     /// Closes every session, all at once.
     pub async fn close_all(&self) {
-        self.close_where(|_| true).await;
+        // With those that nobody may wait for any more.
+        let others = lock(&self.inner.closing).clone();
+        let mut closing = self.end(|_| true);
+        closing.extend(others.into_iter().map(|session| self.end_one(session)));
+        for closed in closing {
+            let _ = closed.await;
+        }
+    }
+
+    /// The same, and opens none any more: whoever is just about to is refused.
+    pub async fn shut_down(&self) {
+        self.inner.is_over.store(true, Ordering::SeqCst);
+        self.close_all().await;
     }
 
     /// Closes those of some sessions that are open, all at once.
     pub(crate) async fn close_each(&self, ids: &[String]) {
-        self.close_where(|session| ids.contains(&session.id)).await;
-    }
-
-    async fn close_where(&self, is_meant: impl Fn(&Session) -> bool) {
-        let sessions: Vec<_> = {
-            let mut sessions = lock(&self.inner.sessions);
-            sessions
-                .extract_if(.., |session| is_meant(session))
-                .collect()
-        };
-        let closing: Vec<_> = sessions
-            .into_iter()
-            .map(|session| tokio::spawn(async move { session.close().await }))
-            .collect();
-        for closed in closing {
+        for closed in self.end(|session| ids.contains(&session.id)) {
             let _ = closed.await;
         }
+    }
+
+    /// Takes sessions off the list and ends them, also when whoever asked for it goes away.
+    fn end(&self, is_meant: impl Fn(&Session) -> bool) -> Vec<JoinHandle<bool>> {
+        let ended: Vec<_> = {
+            let mut sessions = lock(&self.inner.sessions);
+            let ended: Vec<_> = sessions.extract_if(.., |it| is_meant(it)).collect();
+            lock(&self.inner.closing).extend(ended.iter().cloned());
+            ended
+        };
+        let ended = ended.into_iter();
+        ended.map(|session| self.end_one(session)).collect()
+    }
+
+    fn end_one(&self, session: Arc<Session>) -> JoinHandle<bool> {
+        let inner = Arc::downgrade(&self.inner);
+        tokio::spawn(async move {
+            let is_gone = session.close().await;
+            if let Some(inner) = inner.upgrade() {
+                lock(&inner.closing).retain(|it| !Arc::ptr_eq(it, &session));
+            }
+            is_gone
+        })
     }
 
     /// The session of this id, or the one opened last.
@@ -342,6 +378,9 @@ impl Terminals {
         };
         // Held while the program starts, so that the limit holds.
         let mut sessions = lock(&self.inner.sessions);
+        if self.inner.is_over.load(Ordering::SeqCst) {
+            return Err(Error::Over);
+        }
         if sessions.len() >= options.max_sessions {
             return Err(Error::TooMany {
                 limit: options.max_sessions,
