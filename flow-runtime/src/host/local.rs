@@ -515,11 +515,11 @@ impl Host {
         caller: Option<Caller>,
     ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
+        let presence = self.inner.presences.enter(run);
         for orphan in self.journal().orphans(run)? {
             end_group(&orphan.group).await;
             self.journal().forget_process(run, &orphan.action).await?;
         }
-        let presence = self.inner.presences.enter(run);
         let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
         if driver.run.status() == Status::Running {
             self.expect_session_here(&driver.run)?;

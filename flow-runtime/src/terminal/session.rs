@@ -149,6 +149,8 @@ struct State {
     typed: bool,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
+    /// When a line was entered last, whoever is to read it.
+    entered_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold.
     left_over: bool,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.

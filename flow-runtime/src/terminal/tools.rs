@@ -120,6 +120,9 @@ impl Terminals {
         let session = self.session(request.session_id.as_deref());
         if let Ok(session) = &session {
             session.interrupted().await;
+            if signals(&request) {
+                session.begun().await;
+            }
             // Several lines are pasted where the program takes that.
             if request.input_text.trim_end_matches('\n').contains('\n') {
                 session.pasteable(Duration::MAX).await;
@@ -322,7 +325,7 @@ impl Terminals {
                 .record(session, "run_command", &format!("<{key}>"))
                 .is_ok()
             {
-                let _ = session.send("", &[key]);
+                session.give_up(key);
             }
         }
     }
@@ -400,6 +403,14 @@ impl Terminals {
         response.timestamp = stamp();
         response
     }
+}
+
+/// Whether an input has a key for which the kernel sends a signal, and throws away what nobody has
+/// read: ctrl-c, ctrl-z, ctrl-\.
+fn signals(request: &SendInputRequest) -> bool {
+    let is_signal = |key: &Key| key.ctrl && matches!(key.code, KeyCode::Char('c' | 'z' | '\\'));
+    let mut keys = request.keys.iter();
+    request.input_text.contains(['\x03', '\x1a', '\x1c']) || keys.any(is_signal)
 }
 
 /// How many there are of something.

@@ -13,7 +13,7 @@ use flow_runtime::run::Happening;
 use flow_runtime::value::Value;
 use serde_json::json;
 
-use crate::world::{World, graph};
+use crate::world::{World, graph, in_session};
 
 /// A run of one connection.
 fn here() -> StartOptions {
@@ -256,4 +256,54 @@ states:
     let said = format!("{log}{}", report.variables.to_json());
     assert!(said.contains("call_session_id"), "{said}");
     assert!(!said.contains("session_opened"), "{said}");
+}
+
+#[tokio::test]
+async fn a_cancel_is_over_when_it_is_answered() {
+    let world = World::new(&[]);
+    // Who waits so hears of an interrupt whenever it comes.
+    let slow = "sh -c 'trap \\\"sleep 0.4; exit\\\" INT; echo st\\\"\\\"arted; sleep 600 & wait'";
+    let quick = "echo st''arted; sleep 600";
+    for shell in ["bash", "zsh", "fish", "dash"] {
+        let opened = json!({"shell": shell});
+        let opened = world.terminals.call("open_terminal", opened).await.unwrap();
+        let session = opened["session_id"].as_str().unwrap();
+        for command in [quick, slow] {
+            let text = format!(
+                "initial_state: a\nstates:\n  \
+                 a: {{action: {{tool: run_command, params: {{command: \"{command}\"}}}}}}\n"
+            );
+            let run = world.start(&text, Value::Null, in_session(session)).await;
+            let _driven = world.host.drive_in_background(run);
+            let waits = json!({"session_id": session, "pattern": "^started$", "timeout": 60});
+            let found = world.terminals.call("await_output", waits).await.unwrap();
+            assert_eq!(found["match_text"], "started", "{shell}: {found:#}");
+            world.host.record(run, cancelled()).await.unwrap();
+            let next = world.command(session, "echo next").await;
+            assert_eq!(next["output"], "next\n", "{shell}: {command}: {next:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_free_again_whenever_the_run_that_works_in_it_is_cancelled() {
+    let world = World::new(&[]);
+    let text = "initial_state: a\nstates:\n  \
+                a: {action: {tool: run_command, params: {command: sleep 600}}}\n";
+    for shell in ["bash", "zsh", "fish", "dash"] {
+        let opened = json!({"shell": shell});
+        let opened = world.terminals.call("open_terminal", opened).await.unwrap();
+        let session = opened["session_id"].as_str().unwrap();
+        for turns in (0..60).step_by(6) {
+            let run = world.start(text, Value::Null, in_session(session)).await;
+            let _driven = world.host.drive_in_background(run);
+            // The command is about to be typed, or to begin.
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            world.host.record(run, cancelled()).await.unwrap();
+            let next = world.command(session, "echo next").await;
+            assert_eq!(next["output"], "next\n", "{shell}: {turns}: {next:#}");
+        }
+    }
 }

@@ -341,12 +341,13 @@ impl Desk {
             }
             Err(error) => return Err(error.into()),
         };
+        // Whoever has the run hears of it from the first moment.
+        let presence = self.driver.host.inner.presences.enter(run);
         self.elsewhere = false;
         for orphan in journal.orphans(run)? {
             end_group(&orphan.group).await;
             journal.forget_process(run, &orphan.action).await?;
         }
-        let presence = self.driver.host.inner.presences.enter(run);
         self.lock = Some((lock, presence));
         Ok(true)
     }

@@ -103,6 +103,7 @@ impl Session {
             phase: Phase::Starting,
             typed: false,
             entered: false,
+            entered_at: None,
             left_over: false,
             ahead: false,
             interrupt: None,
