@@ -183,7 +183,7 @@ impl Server {
             server.agents.settled().await;
         }
         self.servers.shutdown().await;
-        self.terminals.close_all().await;
+        self.terminals.shut_down().await;
     }
 }
 

@@ -154,7 +154,8 @@ pub enum AwaitTarget {
     /// control sequences and the echo of what was typed
     #[default]
     Stream,
-    /// what is visible, for full-screen programs such as editors
+    /// what is visible, for full-screen programs such as editors; also what was typed, its echo,
+    /// and what stood there before
     Screen,
 }
 
@@ -324,7 +325,7 @@ pub struct RunCommandResponse {
     /// Its exit code; null when it did not finish, or when the code is not known.
     pub exit_code: Option<i32>,
     /// What it wrote, standard output and standard error as they came, without the prompt and the
-    /// echo of the command.
+    /// echo of the command; however it ended, with the colours and control sequences it wrote.
     pub output: String,
     /// The exact bytes of the output in base64 when they are not UTF-8, so that `output` cannot
     /// hold them; else null.

@@ -14,7 +14,7 @@ use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Kept, NoWorkflow, Question, ToolCall, judge_message};
 use crate::journal::{self, Hash, RunId, Stream};
-use crate::run::response::{ERROR, Response};
+use crate::run::response::{ERROR, Response, with_session_opened};
 use crate::run::{
     AGENT_TIMEOUT, Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal, unfit,
 };
@@ -125,8 +125,8 @@ impl Host {
                 builtin: true,
                 parameters,
             } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
-                self.in_terminal(terminals, run, action, tool, parameters, closed)
-                    .await
+                let called = self.in_terminal(terminals, run, action, tool, parameters, closed);
+                Some(called.await)
             }
             Deed::Environment {
                 session, variables, ..
@@ -537,6 +537,7 @@ impl Host {
             }
             Some(_) | None => None,
         };
+        let session_opened = self.is_own_session(run, report.session.as_deref());
         let result = if *response {
             Response {
                 success,
@@ -566,6 +567,10 @@ impl Host {
             ])
         };
         if success {
+            let result = match session_opened {
+                true => with_session_opened(result),
+                false => result,
+            };
             Some(Happening::Completed {
                 action: action.id,
                 result,

@@ -12,6 +12,7 @@ use super::agent::step::validation;
 use super::called::Pending;
 use super::deed::Doing;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::presence::Presence;
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
 use super::sessions;
@@ -350,13 +351,13 @@ impl Driver {
         pending.any(|effect| matches!(effect, Effect::Sleep { timer: own, .. } if own == timer))
     }
 
-    pub(super) async fn drive(&mut self) -> Result<Report, Error> {
-        let report = self.go_on().await;
+    pub(super) async fn drive(&mut self, presence: &Presence) -> Result<Report, Error> {
+        let report = self.go_on(presence).await;
         self.host.asks_now(self.id, false);
         report
     }
 
-    async fn go_on(&mut self) -> Result<Report, Error> {
+    async fn go_on(&mut self, presence: &Presence) -> Result<Report, Error> {
         let mut asked = false;
         let mut stop = self.host.inner.stop.subscribe();
         let is_fresh = self.host.fresh().contains(&self.id);
@@ -401,6 +402,7 @@ impl Driver {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => Turn::Stop,
                 message = self.inbox.recv() => Turn::Message(message),
+                () = presence.news() => Turn::Look,
                 _ = look.tick() => Turn::Look,
             };
             match turn {

@@ -15,6 +15,7 @@ use super::recorded::Recorded;
 use super::secrets::masked_action;
 use crate::journal::RunId;
 use crate::run::frame::Waits;
+use crate::run::response;
 use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, FailureKind, Happening, Onward};
 use crate::run::{Place, Program, Run, Status, as_written, lateness, own_limit, time::iso};
 use crate::secret;
@@ -299,7 +300,11 @@ impl Log {
         if let Some(place) = self.asked.remove(action)
             && let Some(visit) = self.open.get_mut(&place)
         {
-            visit.result = secret::mask_value(result).to_json();
+            let result = match visit.action.as_ref().map(|action| &action.what) {
+                Some(Deed::Call { .. }) => response::shown(result.clone()),
+                _ => result.clone(),
+            };
+            visit.result = secret::mask_value(&result).to_json();
             visit.error = error.map(|error| secret::mask(&error).into_owned());
         }
     }

@@ -13,9 +13,10 @@ use super::called::Pending;
 use super::driver::{Caller, Driver};
 use super::execution_log::Logs;
 use super::keep::Keepsakes;
+use super::presence::Presences;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
-use super::sessions::OpenedSessions;
+use super::sessions::RunSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
@@ -280,8 +281,10 @@ pub(super) struct Inner {
     /// Runs driven in the background.
     pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
-    /// Terminal sessions that runs have opened.
-    pub(super) opened: OpenedSessions,
+    /// What is known of the terminal sessions of runs.
+    pub(super) sessions: RunSessions,
+    /// Who drives runs.
+    pub(super) presences: Presences,
     /// Logs that are being read.
     pub(super) logs: Logs,
     /// Definitions that were to be kept.
@@ -300,7 +303,8 @@ impl Host {
                 fresh: Mutex::default(),
                 background: Background::default(),
                 stop: watch::Sender::new(false),
-                opened: OpenedSessions::default(),
+                sessions: RunSessions::default(),
+                presences: Presences::default(),
                 logs: Logs::default(),
                 keepsakes: Keepsakes::default(),
             }),
@@ -466,7 +470,7 @@ impl Host {
         self.journal().submit(append).await?;
         self.fresh().insert(id);
         if let Some(circle) = options.circle {
-            self.inner.opened.share(id, circle);
+            self.inner.sessions.share(id, circle);
         }
         Ok(id)
     }
@@ -511,6 +515,7 @@ impl Host {
         caller: Option<Caller>,
     ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
+        let presence = self.inner.presences.enter(run);
         for orphan in self.journal().orphans(run)? {
             end_group(&orphan.group).await;
             self.journal().forget_process(run, &orphan.action).await?;
@@ -520,7 +525,7 @@ impl Host {
             self.expect_session_here(&driver.run)?;
         }
         self.end_forgotten(run, &driver.run).await?;
-        let report = driver.drive().await;
+        let report = driver.drive(&presence).await;
         driver.stop_all().await;
         if driver.has_called {
             self.end_forgotten(run, &driver.run).await?;
@@ -528,8 +533,9 @@ impl Host {
         // A failed run may be tried again.
         let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
         self.inner.vault.forget(&run.to_string(), is_over);
-        self.release_sessions(run, driver.run.status()).await;
+        self.release_sessions(run).await;
         drop(lock);
+        drop(presence);
         let report = report?;
         let waits = report.status == ReportStatus::Waiting && !driver.run.is_agent_driven();
         let moved =
@@ -548,7 +554,7 @@ impl Host {
         let happening = foreign(happening);
         let outermost = self.outermost(run)?;
         // Another host may write between reading and writing; the fence tells, and we look again.
-        let late = loop {
+        let (late, status) = loop {
             let mut driver = Driver::open(self.clone(), run)?;
             if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
                 self.expect_session_here(&driver.run)?;
@@ -563,7 +569,7 @@ impl Host {
             }
             let happened = late.as_ref().map_or(&happening, |(over, _)| over).clone();
             match driver.append(happened).await {
-                Ok(_) => break late.map(|(_, error)| error),
+                Ok(_) => break (late.map(|(_, error)| error), driver.run.status()),
                 Err(Error::Journal(journal::Error::Fenced { .. })) => {}
                 Err(error) => return Err(error),
             }
@@ -572,14 +578,16 @@ impl Host {
         self.inner.background.recorded(run);
         // Whoever waits for it is driven in its place.
         self.inner.background.recorded(outermost);
-        if let Some(late) = late {
-            return Err(late);
-        }
+        self.inner.presences.tell(run);
         if let Happening::Cancelled { .. } = &happening {
             self.cancel_called(run, &happening).await?;
-            self.release_sessions(run, Status::Cancelled).await;
         }
-        Ok(())
+        if status != Status::Running {
+            // Whoever is told that it is over finds nothing of it going on.
+            self.inner.presences.left(run).await;
+            self.release_sessions(run).await;
+        }
+        late.map_or(Ok(()), Err)
     }
 
     /// Runs that a cancelled run has called are cancelled with it.

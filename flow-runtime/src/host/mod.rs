@@ -14,6 +14,7 @@ mod local;
 pub mod mcp;
 mod memory;
 mod people;
+mod presence;
 mod recorded;
 mod secrets;
 mod sessions;

@@ -1,19 +1,18 @@
-//! Terminals of a host: their tools, their environments, and which run has opened which.
+//! Terminals of a host: their tools, their environments, and what becomes of those of a run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use flow_model::graph::{Graph, Kind, ToolRef};
-use flow_model::tools::{self, ListTerminalSessionsRequest, Toolset};
+use flow_model::tools::{self, ListTerminalSessionsRequest, OpenTerminalRequest, Toolset};
 use serde_json::Value as Json;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use super::local::{Error, Host, StartOptions, now};
-use crate::journal::RunId;
+use super::driver::look;
+use super::local::{Error, Host, Inner, StartOptions, now};
+use crate::journal::{RunId, Status};
 use crate::run::frame::ROOT;
-use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run, Status};
+use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run};
 use crate::terminal::{self, CallError, Place, Terminals, Unnamed};
 use crate::value::Value;
 
@@ -22,50 +21,41 @@ const FOR_EVER: u64 = 24 * 60 * 60 * 1000;
 /// How much earlier than the limit the wait ends, so that there is time to say why.
 const MARGIN: u64 = 100;
 
-/// Terminal sessions that runs have opened, or are about to.
+/// What a host knows of the sessions of its runs. Whose own a session is, the session itself knows.
 #[derive(Default)]
-pub(super) struct OpenedSessions {
-    by_run: Mutex<HashMap<RunId, Vec<Opening>>>,
+pub(super) struct RunSessions {
     /// Who shares the sessions of runs, where somebody does.
     circles: Mutex<HashMap<RunId, String>>,
+    /// Whether somebody looks how the runs end that have sessions of their own.
+    attended: Mutex<bool>,
 }
 
-/// A session that is being opened, or was. It goes on when its run does not: only then is it known
-/// what is to be closed.
-struct Opening {
-    opened: JoinHandle<()>,
-    session: Arc<OnceLock<String>>,
-}
-
-impl OpenedSessions {
-    fn by_run(&self) -> MutexGuard<'_, HashMap<RunId, Vec<Opening>>> {
-        self.by_run.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, run: RunId, sessions: impl IntoIterator<Item = Opening>) {
-        self.by_run().entry(run).or_default().extend(sessions);
-    }
-
+impl RunSessions {
     fn circles(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
         self.circles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attended(&self) -> MutexGuard<'_, bool> {
+        self.attended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets a run share its sessions, and those of the runs it calls, with a circle.
     pub(super) fn share(&self, run: RunId, circle: String) {
         self.circles().insert(run, circle);
     }
+}
 
-    fn take(&self, run: RunId) -> Vec<Opening> {
-        self.by_run().remove(&run).unwrap_or_default()
-    }
+/// Somebody looks how runs end; when the runtime that they look from ends, another may.
+struct Attendance {
+    host: Weak<Inner>,
+    over: bool,
+}
 
-    /// The sessions of runs that are not over.
-    fn owned(&self) -> Vec<String> {
-        let by_run = self.by_run();
-        let openings = by_run.values().flatten();
-        openings
-            .filter_map(|opening| opening.session.get().cloned())
-            .collect()
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        if let Some(inner) = self.host.upgrade().filter(|_| !self.over) {
+            *inner.sessions.attended() = false;
+        }
     }
 }
 
@@ -137,24 +127,19 @@ impl Host {
         tool: &str,
         parameters: &Value,
         closed: Option<&str>,
-    ) -> Option<Happening> {
+    ) -> Happening {
         let unnamed = match closed {
             Some(session) => Unnamed::Closed(session.to_owned()),
             None if tool == "exit_terminal" => Unnamed::NoneToClose,
-            None => Unnamed::Latest {
-                except: self.inner.opened.owned(),
-            },
+            None => Unnamed::LatestFree,
         };
         let terminals = terminals.of(&self.circle(run)).meaning(unnamed);
-        let terminals = &terminals.interrupting(action.deadline);
+        let terminals = &terminals.owned_by(run).interrupting(action.deadline);
         let answer = match tool {
-            "open_terminal" => {
-                self.open_terminal(terminals, run, parameters.to_json())
-                    .await?
-            }
+            "open_terminal" => self.open_terminal(terminals, parameters.to_json()).await,
             _ => terminals.call(tool, parameters.to_json()).await,
         };
-        Some(match answer {
+        match answer {
             Ok(answer) => Happening::Completed {
                 action: action.id,
                 result: Value::from(&answer),
@@ -164,14 +149,14 @@ impl Host {
                 error: Failure::new(FailureKind::Action, format!("`{}`: {error}", action.node)),
                 result: Value::Null,
             },
-        })
+        }
     }
 
     /// With whom a run shares its sessions: whoever started it, else the runs that belong together.
     fn circle(&self, run: RunId) -> String {
         let mut run = run;
         loop {
-            if let Some(circle) = self.inner.opened.circles().get(&run) {
+            if let Some(circle) = self.inner.sessions.circles().get(&run) {
                 return circle.clone();
             }
             match self.journal().run(run).ok().and_then(|run| run.parent) {
@@ -200,8 +185,7 @@ impl Host {
             (None, Some((parent, _))) => self.circle(parent),
             (None, None) => run.to_string(),
         };
-        let except = self.inner.opened.owned();
-        let near = terminals.of(&circle).meaning(Unnamed::Latest { except });
+        let near = terminals.of(&circle).meaning(Unnamed::LatestFree);
         near.latest()
     }
 
@@ -232,28 +216,61 @@ impl Host {
         }
     }
 
-    /// Opens a session that is the run's to look after, also when the run stops meanwhile.
+    /// Opens a session that is the run's own. It stays so when the run no longer waits for it.
     async fn open_terminal(
         &self,
         terminals: &Terminals,
-        run: RunId,
         parameters: Json,
-    ) -> Option<Result<Json, CallError>> {
-        let (tell, answer) = oneshot::channel();
-        let terminals = terminals.clone();
-        let session = Arc::new(OnceLock::new());
-        let known = Arc::clone(&session);
-        let opened = tokio::spawn(async move {
-            let answer = terminals.call("open_terminal", parameters).await;
-            let opened = answer.as_ref().ok();
-            if let Some(session) = opened.and_then(|it| it["session_id"].as_str()) {
-                let _ = known.set(session.to_owned());
+    ) -> Result<Json, CallError> {
+        let request: OpenTerminalRequest = tools::request(parameters)?;
+        let begun = terminals.begin(&request);
+        // Before anything is waited for: whoever waits may be stopped.
+        self.attend_sessions();
+        let opened = Terminals::opened(request, begun).await;
+        // The response has text keys, which every value can hold.
+        Ok(serde_json::to_value(opened).unwrap_or_default())
+    }
+
+    /// Looks from now on, as long as there are any, how runs end that have sessions of their own:
+    /// nobody may drive them here, and another process may end them.
+    fn attend_sessions(&self) {
+        if std::mem::replace(&mut *self.inner.sessions.attended(), true) {
+            return;
+        }
+        let attendance = Attendance {
+            host: Arc::downgrade(&self.inner),
+            over: false,
+        };
+        tokio::spawn(async move {
+            // The whole of it, not the fields that are named below.
+            let mut attendance = attendance;
+            let mut look = look();
+            loop {
+                look.tick().await;
+                let Some(inner) = attendance.host.upgrade() else {
+                    return;
+                };
+                let host = Host { inner };
+                for run in host.session_owners() {
+                    host.release_sessions(run).await;
+                }
+                // A session is there before its host looks whether somebody attends.
+                let mut attended = host.inner.sessions.attended();
+                if host.session_owners().is_empty() {
+                    *attended = false;
+                    attendance.over = true;
+                    return;
+                }
             }
-            // Whoever asked may be gone.
-            let _ = tell.send(answer);
         });
-        self.inner.opened.add(run, [Opening { opened, session }]);
-        answer.await.ok()
+    }
+
+    /// The runs of this host's journal that have sessions of their own.
+    fn session_owners(&self) -> Vec<RunId> {
+        let terminals = self.inner.options.terminals.as_ref();
+        let owners = terminals.map(Terminals::owners).unwrap_or_default();
+        let is_known = |run: &RunId| self.journal().run(*run).is_ok();
+        owners.into_iter().filter(is_known).collect()
     }
 
     /// The variables of a session that are set, once its shell is at its prompt.
@@ -315,34 +332,38 @@ impl Host {
         sessions.find(|it| it.session_id == session)?.foreground
     }
 
-    /// What becomes of the sessions that a run has opened: those of one that failed or was
-    /// cancelled are closed, those of one that completed stay, for whoever called it to look after.
-    pub(super) async fn release_sessions(&self, run: RunId, status: Status) {
-        if status != Status::Running {
-            self.inner.opened.circles().remove(&run);
-        }
-        match status {
-            Status::Running => {}
+    /// Whether a session is a run's own: it has opened it, or a run that it has called and that has
+    /// left it open.
+    pub(super) fn is_own_session(&self, run: RunId, session: Option<&str>) -> bool {
+        let terminals = self.inner.options.terminals.as_ref();
+        let own = terminals.map(|terminals| terminals.own_sessions(run));
+        let mut own = own.unwrap_or_default().into_iter();
+        session.is_some_and(|session| own.any(|it| it == session))
+    }
+
+    /// What becomes of the sessions that are a run's own, once it is over: those of one that failed
+    /// or was cancelled are closed, those of one that completed stay, for whoever called it to look
+    /// after.
+    pub(super) async fn release_sessions(&self, run: RunId) {
+        let Some(terminals) = &self.inner.options.terminals else {
+            return;
+        };
+        // Read before how the run stands: one that is tried again after that opens others.
+        let sessions = terminals.own_sessions(run);
+        let Ok(record) = self.journal().run(run) else {
+            return;
+        };
+        match record.status {
+            Status::Running | Status::Waiting | Status::Sleeping => {}
             Status::Completed => {
-                let parent = self.journal().run(run).ok().and_then(|run| run.parent);
-                let sessions = self.inner.opened.take(run);
-                if let Some(parent) = parent
-                    && !sessions.is_empty()
-                {
-                    self.inner.opened.add(parent, sessions);
-                }
+                terminals.hand_over(&sessions, record.parent);
+                self.inner.sessions.circles().remove(&run);
             }
-            Status::Failed | Status::Cancelled => {
-                let sessions = self.inner.opened.take(run);
-                if let Some(terminals) = &self.inner.options.terminals {
-                    for opening in sessions {
-                        let _ = opening.opened.await;
-                        if let Some(session) = opening.session.get() {
-                            // One that has ended already is what was wanted.
-                            let _ = terminals.close(session).await;
-                        }
-                    }
-                }
+            // It may be tried again, by whoever shares its sessions.
+            Status::Failed => terminals.close_each(&sessions).await,
+            Status::Cancelled => {
+                self.inner.sessions.circles().remove(&run);
+                terminals.close_each(&sessions).await;
             }
         }
     }

@@ -11,7 +11,7 @@ use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
 use super::machine::{Machine, Next};
 use super::meaning::tool_result;
 use super::path::changes;
-use super::response::unasked;
+use super::response::{self, unasked};
 use super::returns::of_item;
 use crate::value::Value;
 
@@ -300,6 +300,10 @@ impl Machine<'_> {
             Err(failure) => return self.retry_or_fail(id, index, action, failure, Value::Null),
         };
         self.note_sessions(id, &action.what, &raw);
+        let raw = match action.what {
+            Deed::Call { .. } => response::shown(raw),
+            _ => raw,
+        };
         let meaning = match &node.kind {
             Kind::Shell(shell) => shell_result(node, shell, &raw),
             Kind::Tool { .. } | Kind::Call(_) => tool_result(node, &action.what, &raw),

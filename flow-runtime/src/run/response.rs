@@ -1,6 +1,8 @@
 //! What the tool `run_workflow` answers to the run that called it. It has the same fields whatever
 //! became of the call, so that a transition can look at any of them.
 
+use std::sync::Arc;
+
 use flow_model::graph::{CallAnswer, CallTarget, Kind, Literal, Node, Template};
 
 use crate::value::Value;
@@ -25,6 +27,34 @@ pub(crate) struct Response {
     pub(crate) saved_workflow_name: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) error: Option<String>,
+}
+
+/// A mark in the result of a call: its session was opened by the run that was called, or by one
+/// below it, and is the caller's own now. Only the run that called is told.
+const SESSION_OPENED: &str = "session_opened";
+
+/// The result of a call, with the mark.
+pub(crate) fn with_session_opened(mut result: Value) -> Value {
+    if let Value::Map(map) = &mut result {
+        let mark = (Arc::from(SESSION_OPENED), Value::Bool(true));
+        Arc::make_mut(map).0.insert(mark.0, mark.1);
+    }
+    result
+}
+
+/// Whether the result of a call has the mark.
+pub(crate) fn has_session_opened(result: &Value) -> bool {
+    result.get(SESSION_OPENED) == Some(&Value::Bool(true))
+}
+
+/// The result of a call, without the mark.
+pub(crate) fn shown(mut result: Value) -> Value {
+    if has_session_opened(&result)
+        && let Value::Map(map) = &mut result
+    {
+        Arc::make_mut(map).0.shift_remove(SESSION_OPENED);
+    }
+    result
 }
 
 /// The final state of a call that came to nothing for no reason of the workflow's own.

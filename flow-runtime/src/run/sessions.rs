@@ -12,6 +12,7 @@ use super::data::Data;
 use super::effect::{Action, Deed};
 use super::frame::{Frame, FrameId, ROOT};
 use super::machine::Machine;
+use super::response::has_session_opened;
 use crate::value::Value;
 
 impl Data {
@@ -113,7 +114,6 @@ impl Machine<'_> {
             return;
         };
         let has_none = self.session(id).is_none();
-        let is_near = self.data.start.near_session.as_deref() == Some(session);
         let Some(frame) = self.data.frames.get_mut(&id) else {
             return;
         };
@@ -139,9 +139,11 @@ impl Machine<'_> {
                     self.session_closed(session);
                 }
             }
-            Deed::Call { .. } if has_none && is_near => frame.worked_in = Some(session.to_owned()),
             // What a called run leaves open is its caller's to close, and closed when that fails.
-            Deed::Call { .. } if has_none => frame.sessions.push(session.to_owned()),
+            Deed::Call { .. } if has_none && has_session_opened(result) => {
+                frame.sessions.push(session.to_owned())
+            }
+            Deed::Call { .. } if has_none => frame.worked_in = Some(session.to_owned()),
             _ => {}
         }
         self.data.remember_session();

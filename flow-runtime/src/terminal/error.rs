@@ -90,6 +90,9 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// No session is opened any more.
+    #[error("no terminal session is opened any more: the process that keeps them ends")]
+    Over,
     /// The system gave no terminal.
     #[error("no terminal could be made: {0}")]
     Pty(String),

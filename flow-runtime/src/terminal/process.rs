@@ -231,6 +231,22 @@ pub(super) fn image(pid: i32) -> Option<Vec<u8>> {
         .filter(|line| !line.is_empty())
 }
 
+/// Whether a process would be dead, had it got an interrupt: it neither handles nor ignores nor
+/// blocks that. Where the system does not tell, it may have got it.
+pub(super) fn dies_of_interrupt(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return false;
+    };
+    let interrupt = 1_u64 << (Signal::INT.as_raw() - 1);
+    let masks = ["SigBlk:", "SigIgn:", "SigCgt:"].map(|field| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(field));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+    });
+    masks
+        .iter()
+        .all(|mask| mask.is_some_and(|mask| mask & interrupt == 0))
+}
+
 /// The directory a process works in.
 pub(super) fn directory(pid: i32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;

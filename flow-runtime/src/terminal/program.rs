@@ -124,7 +124,7 @@ fn check_format(path: &Path) -> Result<(), String> {
 }
 
 /// Which shell a program is. Whatever is called `sh` behaves like one.
-fn shell(path: &Path) -> Option<Shell> {
+pub(super) fn shell(path: &Path) -> Option<Shell> {
     match path.file_name()?.to_str()? {
         "bash" => Some(Shell::Bash),
         "zsh" => Some(Shell::Zsh),

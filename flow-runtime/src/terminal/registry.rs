@@ -1,9 +1,12 @@
 //! The sessions there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use super::audit::Audit;
 use super::environment::Snapshot;
@@ -13,6 +16,7 @@ use super::options::{Options, Size};
 use super::private;
 use super::program::Program;
 use super::session::{Opening, Session};
+use crate::journal::RunId;
 
 pub use super::session::Place;
 
@@ -24,6 +28,8 @@ pub struct Terminals {
     /// Whose sessions are meant where none is named; everybody's when `None`.
     circle: Option<Arc<str>>,
     unnamed: Arc<Unnamed>,
+    /// The run whose own the sessions are that are opened through this.
+    owner: Option<RunId>,
     /// Until when a command is interrupted that whoever ran it no longer waits for.
     pub(super) interrupts_until: Option<u64>,
 }
@@ -31,8 +37,10 @@ pub struct Terminals {
 /// What is meant where no session is named.
 #[derive(Debug)]
 pub(crate) enum Unnamed {
-    /// The one opened last, apart from those that are others'.
-    Latest { except: Vec<String> },
+    /// The one opened last.
+    Latest,
+    /// The one opened last of those that are no run's own.
+    LatestFree,
     /// One that whoever asks had, and that was closed.
     Closed(String),
     /// None: what is closed must be one's own.
@@ -44,12 +52,18 @@ struct Inner {
     audit: Option<Audit>,
     /// In the order they were opened.
     sessions: Mutex<Vec<Arc<Session>>>,
+    /// Those that are being closed, until nothing of them is left.
+    closing: Mutex<Vec<Arc<Session>>>,
+    /// No session is opened any more.
+    is_over: AtomicBool,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for session in std::mem::take(&mut *lock(&self.sessions)) {
-            session.finish();
+        for sessions in [&self.sessions, &self.closing] {
+            for session in std::mem::take(&mut *lock(sessions)) {
+                session.finish();
+            }
         }
     }
 }
@@ -74,11 +88,14 @@ impl Terminals {
             options,
             audit,
             sessions: Mutex::default(),
+            closing: Mutex::default(),
+            is_over: AtomicBool::new(false),
         };
         Ok(Terminals {
             inner: Arc::new(inner),
             circle: None,
-            unnamed: Arc::new(Unnamed::Latest { except: Vec::new() }),
+            unnamed: Arc::new(Unnamed::Latest),
+            owner: None,
             interrupts_until: None,
         })
     }
@@ -91,6 +108,7 @@ impl Terminals {
             inner: Arc::clone(&self.inner),
             circle: Some(Arc::from(circle)),
             unnamed: Arc::clone(&self.unnamed),
+            owner: self.owner,
             interrupts_until: self.interrupts_until,
         }
     }
@@ -99,6 +117,12 @@ impl Terminals {
     pub(crate) fn meaning(self, unnamed: Unnamed) -> Terminals {
         let unnamed = Arc::new(unnamed);
         Terminals { unnamed, ..self }
+    }
+
+    /// The same registry for a run: what it opens is its own from the first moment.
+    pub(crate) fn owned_by(self, run: RunId) -> Terminals {
+        let owner = Some(run);
+        Terminals { owner, ..self }
     }
 
     /// The same registry for somebody who may give up what it does: a command that is dropped while
@@ -134,6 +158,28 @@ impl Terminals {
     /// The session that is meant where none is named.
     pub fn latest(&self) -> Option<String> {
         self.session(None).ok().map(|session| session.id.clone())
+    }
+
+    /// The runs that have sessions of their own.
+    pub(crate) fn owners(&self) -> BTreeSet<RunId> {
+        let sessions = lock(&self.inner.sessions);
+        sessions.iter().filter_map(|it| it.owner()).collect()
+    }
+
+    /// The sessions that are a run's own, in the order they were opened.
+    pub(crate) fn own_sessions(&self, run: RunId) -> Vec<String> {
+        let sessions = lock(&self.inner.sessions);
+        let own = sessions.iter().filter(|it| it.owner() == Some(run));
+        own.map(|session| session.id.clone()).collect()
+    }
+
+    /// Makes sessions the own of another run, or nobody's.
+    pub(crate) fn hand_over(&self, sessions: &[String], to: Option<RunId>) {
+        for session in &*lock(&self.inner.sessions) {
+            if sessions.contains(&session.id) {
+                session.hand_over(to);
+            }
+        }
     }
 
     /// Whether there is a session of this id, and which there are when there is not.
@@ -192,35 +238,75 @@ impl Terminals {
     /// [`Error::NoSession`].
     pub async fn close(&self, session: &str) -> Result<bool, Error> {
         let session = self.session(Some(session))?;
-        lock(&self.inner.sessions).retain(|known| known.id != session.id);
-        Ok(session.close().await)
+        let closing = self.end(|known| known.id == session.id);
+        let mut is_gone = true;
+        for closed in closing {
+            is_gone &= closed.await.unwrap_or(false);
+        }
+        Ok(is_gone)
     }
 
     /// Closes every session, all at once.
     pub async fn close_all(&self) {
-        let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
-        let closing: Vec<_> = sessions
-            .into_iter()
-            .map(|session| tokio::spawn(async move { session.close().await }))
-            .collect();
+        // With those that nobody may wait for any more.
+        let others = lock(&self.inner.closing).clone();
+        let mut closing = self.end(|_| true);
+        closing.extend(others.into_iter().map(|session| self.end_one(session)));
         for closed in closing {
             let _ = closed.await;
         }
+    }
+
+    /// The same, and opens none any more: whoever is just about to is refused.
+    pub async fn shut_down(&self) {
+        self.inner.is_over.store(true, Ordering::SeqCst);
+        self.close_all().await;
+    }
+
+    /// Closes those of some sessions that are open, all at once.
+    pub(crate) async fn close_each(&self, ids: &[String]) {
+        for closed in self.end(|session| ids.contains(&session.id)) {
+            let _ = closed.await;
+        }
+    }
+
+    /// Takes sessions off the list and ends them, also when whoever asked for it goes away.
+    fn end(&self, is_meant: impl Fn(&Session) -> bool) -> Vec<JoinHandle<bool>> {
+        let ended: Vec<_> = {
+            let mut sessions = lock(&self.inner.sessions);
+            let ended: Vec<_> = sessions.extract_if(.., |it| is_meant(it)).collect();
+            lock(&self.inner.closing).extend(ended.iter().cloned());
+            ended
+        };
+        let ended = ended.into_iter();
+        ended.map(|session| self.end_one(session)).collect()
+    }
+
+    fn end_one(&self, session: Arc<Session>) -> JoinHandle<bool> {
+        let inner = Arc::downgrade(&self.inner);
+        tokio::spawn(async move {
+            let is_gone = session.close().await;
+            if let Some(inner) = inner.upgrade() {
+                lock(&inner.closing).retain(|it| !Arc::ptr_eq(it, &session));
+            }
+            is_gone
+        })
     }
 
     /// The session of this id, or the one opened last.
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let sessions = lock(&self.inner.sessions);
         let Some(id) = id else {
-            let except = match &*self.unnamed {
-                Unnamed::Latest { except } => except,
+            let must_be_free = match &*self.unnamed {
+                Unnamed::Latest => false,
+                Unnamed::LatestFree => true,
                 Unnamed::Closed(id) => return Err(Error::OwnClosed { id: id.clone() }),
                 Unnamed::NoneToClose => return Err(Error::NoneToClose),
             };
             let mut own = sessions.iter().rev();
             let own = own.find(|session| {
                 let is_near = self.circle.is_none() || session.circle == self.circle;
-                is_near && !except.contains(&session.id)
+                is_near && !(must_be_free && session.owner().is_some())
             });
             return own.cloned().ok_or(match sessions.is_empty() {
                 true => Error::NoneOpen,
@@ -286,6 +372,7 @@ impl Terminals {
         let opening = Opening {
             id: format!("t-{}", &random[..8]),
             circle: self.circle.clone(),
+            owner: self.owner,
             nonce: random[8..].to_owned(),
             program,
             directory,
@@ -293,6 +380,9 @@ impl Terminals {
         };
         // Held while the program starts, so that the limit holds.
         let mut sessions = lock(&self.inner.sessions);
+        if self.inner.is_over.load(Ordering::SeqCst) {
+            return Err(Error::Over);
+        }
         if sessions.len() >= options.max_sessions {
             return Err(Error::TooMany {
                 limit: options.max_sessions,

@@ -29,6 +29,7 @@ use super::pty::Pty;
 use super::scanner::Scanner;
 use super::screen::Screen;
 use super::stream::Stream;
+use crate::journal::RunId;
 
 use interrupt::Interrupt;
 use run::Run;
@@ -45,6 +46,8 @@ pub(super) struct Session {
     pub(super) id: String,
     /// Whose default it may be.
     pub(super) circle: Option<Arc<str>>,
+    /// The run whose own it is: closed with it when that fails.
+    owner: Mutex<Option<RunId>>,
     pub(super) program: Program,
     pub(super) created_at: u64,
     /// The program's process, which leads its session.
@@ -146,6 +149,8 @@ struct State {
     typed: bool,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
+    /// When a line was entered last, whoever is to read it.
+    entered_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold.
     left_over: bool,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
@@ -171,6 +176,14 @@ struct State {
 }
 
 impl Session {
+    pub(super) fn owner(&self) -> Option<RunId> {
+        *lock(&self.owner)
+    }
+
+    pub(super) fn hand_over(&self, to: Option<RunId>) {
+        *lock(&self.owner) = to;
+    }
+
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }

@@ -1,5 +1,6 @@
 //! The terminal tools over the sessions: one method each, and one door for all of them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flow_model::tools::{
@@ -11,7 +12,7 @@ use flow_model::tools::{
 };
 use serde_json::Value;
 
-use super::error::CallError;
+use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
@@ -23,6 +24,9 @@ const FIRST_PROMPT: Duration = Duration::from_secs(10);
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// Lines of `tail` when none are asked for, and of an answer that explains itself.
 const TAIL: usize = 50;
+
+/// A session whose program was started, or why it was not.
+pub(crate) struct Begun(Result<Arc<Session>, Error>);
 
 fn stamp() -> String {
     crate::run::time::iso(super::now())
@@ -64,11 +68,18 @@ impl Terminals {
 
     /// Opens a session and waits for its first prompt, or for its program to fall quiet.
     pub async fn open(&self, request: OpenTerminalRequest) -> OpenTerminalResponse {
-        let opened = self.start(
-            &request.shell,
-            request.working_directory.as_deref(),
-            &request.environment,
-        );
+        let begun = self.begin(&request);
+        Terminals::opened(request, begun).await
+    }
+
+    /// Starts the program of a session, which is known from then on.
+    pub(crate) fn begin(&self, request: &OpenTerminalRequest) -> Begun {
+        let directory = request.working_directory.as_deref();
+        Begun(self.start(&request.shell, directory, &request.environment))
+    }
+
+    /// Waits for the first prompt of a session that was begun, or for its program to fall quiet.
+    pub(crate) async fn opened(request: OpenTerminalRequest, begun: Begun) -> OpenTerminalResponse {
         let mut response = OpenTerminalResponse {
             success: false,
             session_id: None,
@@ -78,7 +89,7 @@ impl Terminals {
             timestamp: String::new(),
             error: None,
         };
-        match opened {
+        match begun.0 {
             Ok(session) => {
                 let limit = match session.program.shell {
                     Some(_) => FIRST_PROMPT,
@@ -109,6 +120,9 @@ impl Terminals {
         let session = self.session(request.session_id.as_deref());
         if let Ok(session) = &session {
             session.interrupted().await;
+            if signals(&request) {
+                session.begun().await;
+            }
             // Several lines are pasted where the program takes that.
             if request.input_text.trim_end_matches('\n').contains('\n') {
                 session.pasteable(Duration::MAX).await;
@@ -311,7 +325,7 @@ impl Terminals {
                 .record(session, "run_command", &format!("<{key}>"))
                 .is_ok()
             {
-                let _ = session.send("", &[key]);
+                session.give_up(key);
             }
         }
     }
@@ -389,6 +403,14 @@ impl Terminals {
         response.timestamp = stamp();
         response
     }
+}
+
+/// Whether an input has a key for which the kernel sends a signal, and throws away what nobody has
+/// read: ctrl-c, ctrl-z, ctrl-\.
+fn signals(request: &SendInputRequest) -> bool {
+    let is_signal = |key: &Key| key.ctrl && matches!(key.code, KeyCode::Char('c' | 'z' | '\\'));
+    let mut keys = request.keys.iter();
+    request.input_text.contains(['\x03', '\x1a', '\x1c']) || keys.any(is_signal)
 }
 
 /// How many there are of something.

@@ -69,6 +69,31 @@ async fn nothing_that_a_session_started_outlives_it() {
 }
 
 #[tokio::test]
+async fn a_session_is_closed_also_when_nobody_waits_for_that() {
+    let terms = Terms::new();
+    let mark = own("unattended");
+    terms.open_with("bash", json!({"MARKED": mark})).await;
+    terms
+        .send("sh -c 'trap \"\" HUP INT TERM; echo stub\"\"born; sleep 1005'\n")
+        .await;
+    terms.expect("stubborn").await;
+    {
+        let closing = terms.terminals.call("exit_terminal", json!({}));
+        tokio::select! {
+            biased;
+            _ = closing => panic!("it took no time"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    assert_eq!(terms.terminals.sessions().len(), 0);
+    terms.terminals.shut_down().await;
+    assert_eq!(marked(&mark), Vec::<i32>::new());
+    let late = terms.call("open_terminal", json!({"shell": "bash"})).await;
+    assert_eq!(late["success"], false, "{late:#}");
+    assert_eq!(terms.terminals.sessions().len(), 0);
+}
+
+#[tokio::test]
 async fn a_shell_is_asked_before_it_is_killed() {
     let terms = Terms::new();
     terms.open("bash").await;

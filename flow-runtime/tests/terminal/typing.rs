@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Terms;
+use crate::support::{SHELLS, Terms};
 
 #[tokio::test]
 async fn text_is_typed_exactly_as_given() {
@@ -172,6 +172,26 @@ async fn every_part_of_the_text_can_be_read_in_pages() {
         bad["error"].as_str().unwrap().contains("`cursor`"),
         "{bad:#}"
     );
+}
+
+#[tokio::test]
+async fn a_ctrl_c_after_a_line_is_the_programs_that_the_line_starts() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..5 {
+            let (set, ask) = match shell {
+                "fish" => (format!("set X {round}"), "echo $X"),
+                _ => (format!("X={round}"), "echo $X"),
+            };
+            // What the line does before that program is done.
+            terms.send(&format!("{set}; sleep 600\n")).await;
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run(ask).await;
+            let expected = format!("{round}\n");
+            assert_eq!(ran["output"], expected.as_str(), "{shell}: {ran:#}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 )]
 
 mod nested;
+mod owning;
 mod sessions;
 mod standing;
 mod world;

@@ -157,7 +157,7 @@ impl World {
     }
 }
 
-fn graph(text: &str) -> Graph {
+pub(crate) fn graph(text: &str) -> Graph {
     let compiled = compile(Source::new("main.yaml", text), &NoLoader);
     let findings = format!("{:?}", compiled.findings);
     compiled

@@ -17,6 +17,7 @@ use super::{AgentError, AgentStep, Outcome, Submission, Turn, TurnStatus};
 use crate::host::deed::{called, called_by};
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
+use crate::host::presence::Presence;
 use crate::host::secrets::foreign;
 use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
@@ -161,7 +162,7 @@ enum Seen {
 pub(super) struct Desk {
     driver: Driver,
     requests: mpsc::UnboundedReceiver<Request>,
-    lock: Option<RunLock>,
+    lock: Option<(RunLock, Presence)>,
     /// Something that the run wants is not being done here: another process does it, or nobody has
     /// asked for the run to go on.
     behind: bool,
@@ -274,6 +275,7 @@ impl Desk {
                 _ = stop.wait_for(|stop| *stop) => Event::Stop,
                 request = self.requests.recv(), if open => Event::Asked(request),
                 message = self.driver.next(), if going => Event::Came(message),
+                () = news(self.lock.as_ref()) => Event::Look,
                 _ = look.tick(), if going || waits => Event::Look,
             };
             match event {
@@ -285,16 +287,31 @@ impl Desk {
                 Event::Asked(Some(request)) => self.serve(request).await?,
                 Event::Came(Some(message)) => {
                     self.driver.take(message).await?;
+                    self.conclude().await?;
                     self.answer().await?;
                 }
                 Event::Came(None) => return Ok(()),
                 Event::Look => {
                     self.awake &= self.is_driven_on();
                     self.refresh().await?;
+                    self.conclude().await?;
                     self.answer().await?;
                 }
             }
         }
+    }
+
+    /// Lets go of everything once the run is over: nothing of it goes on, nor of what it has called,
+    /// and its terminal sessions are seen to.
+    async fn conclude(&mut self) -> Result<(), Error> {
+        if self.driver.run.status() == Status::Running {
+            return Ok(());
+        }
+        self.driver.stop_all().await;
+        let (host, run) = (self.driver.host.clone(), self.driver.id);
+        host.end_forgotten(run, &self.driver.run).await?;
+        host.release_sessions(run).await;
+        Ok(())
     }
 
     /// Tells the list of runs that the run waits, or is over, when nothing goes on here. Whoever
@@ -339,12 +356,14 @@ impl Desk {
             }
             Err(error) => return Err(error.into()),
         };
+        // Whoever has the run hears of it from the first moment.
+        let presence = self.driver.host.inner.presences.enter(run);
         self.elsewhere = false;
         for orphan in journal.orphans(run)? {
             end_group(&orphan.group).await;
             journal.forget_process(run, &orphan.action).await?;
         }
-        self.lock = Some(lock);
+        self.lock = Some((lock, presence));
         Ok(true)
     }
 
@@ -473,7 +492,10 @@ impl Desk {
     async fn record(&mut self, happening: Happening) -> Result<(), Error> {
         loop {
             match self.driver.append(happening.clone()).await {
-                Ok(effects) => return self.act(effects).await,
+                Ok(effects) => {
+                    self.act(effects).await?;
+                    return self.conclude().await;
+                }
                 // Somebody else wrote first: take that in, and look again.
                 Err(Error::Journal(journal::Error::Fenced { .. })) => self.refresh().await?,
                 Err(error) => return Err(error),
@@ -1000,6 +1022,14 @@ fn repeated(run: &crate::run::Run, step: String) -> Submitted {
         heard: Heard::Repeated,
         task: task_before(run, &step),
         step,
+    }
+}
+
+/// Something may have been recorded for a run by somebody else, while it is driven here.
+async fn news(driven: Option<&(RunLock, Presence)>) {
+    match driven {
+        Some((_, presence)) => presence.news().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -12,9 +12,14 @@
 //! by the shell all the same, which acts on it with the next line at the latest and takes the line
 //! for it, or a part of it. Nothing tells, so before something is typed at the next prompt the shell
 //! is given an empty line, and fish the key that clears its line: then it has acted on it.
+//!
+//! A ctrl-c that comes while the shell is about to start a program may be lost altogether: whoever
+//! becomes the program takes it for the shell. Where a command is given up, what is in front is
+//! looked at, and interrupted again if it cannot have got the first.
 
 use std::time::{Duration, Instant};
 
+use flow_model::tools::Key;
 use rustix::process::Signal;
 
 use super::{Phase, Session, State};
@@ -33,6 +38,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DOUBT: Duration = Duration::from_secs(1);
 const DOUBTFUL_LOOK: Duration = Duration::from_millis(1);
 
+/// How long a command that was given up may take over its interrupt.
+const GIVING_UP: Duration = Duration::from_secs(2);
+/// How long a line that was entered may take to begin, what it begins to come to the front, and how
+/// often that is looked at.
+const UNBEGUN: Duration = Duration::from_secs(2);
+const UNSEEN: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(2);
+
 /// A ctrl-c that was typed at a shell's prompt and has not brought about the next one.
 #[derive(Debug)]
 pub(super) struct Interrupt {
@@ -41,6 +54,8 @@ pub(super) struct Interrupt {
     pause: Duration,
     /// How often the shell was seen waiting.
     waits: u32,
+    /// How many prompts there were, when it is for a command that was given up: over with the next.
+    given_up: Option<u64>,
     /// Whether there was one is not known: a key was typed that brings it out.
     doubt: Option<Doubt>,
 }
@@ -65,7 +80,16 @@ impl Interrupt {
             look_at: now + FIRST_LOOK,
             pause: FIRST_LOOK,
             waits: 0,
+            given_up: None,
             doubt: None,
+        }
+    }
+
+    fn giving_up(now: Instant, prompts: u64) -> Interrupt {
+        Interrupt {
+            until: now + GIVING_UP,
+            given_up: Some(prompts),
+            ..Interrupt::typed(now)
         }
     }
 
@@ -81,7 +105,7 @@ impl Interrupt {
 
     /// Whether it is over with the next prompt: an empty line brings that by itself.
     pub(super) fn ends_with_prompt(&self) -> bool {
-        !matches!(self.doubt, Some(Doubt::Line { .. }))
+        !matches!(self.doubt, Some(Doubt::Line { .. })) && self.given_up.is_none()
     }
 
     pub(super) fn look_at(&self) -> Instant {
@@ -95,10 +119,35 @@ impl Session {
         let Some(interrupt) = &mut state.interrupt else {
             return;
         };
+        if interrupt.given_up.is_some_and(|it| state.prompts > it) {
+            state.interrupt = None;
+            // It may have been for the shell itself.
+            state.missed = true;
+            return;
+        }
         if interrupt.look_at > now {
             return;
         }
         let rests = self.rests() == Some(true);
+        if interrupt.given_up.is_some() {
+            interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
+            interrupt.look_at = now + interrupt.pause;
+            match self.pty.foreground().filter(|front| *front != self.pid) {
+                Some(front) if process::dies_of_interrupt(front) => {
+                    let _ = self.pty.write(b"\x03");
+                }
+                Some(_) => {}
+                None if rests && self.edits() => {
+                    self.nudge(interrupt.waits > 0);
+                    interrupt.waits += 1;
+                }
+                None => {}
+            }
+            if now >= interrupt.until {
+                state.interrupt = None;
+            }
+            return;
+        }
         if let Some(doubt) = interrupt.doubt {
             interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
             interrupt.look_at = now + interrupt.pause;
@@ -212,9 +261,54 @@ impl Session {
         self.pty.ring();
     }
 
+    /// Interrupts the command that whoever ran it no longer waits for.
+    pub(in crate::terminal) fn give_up(&self, interrupt: Key) {
+        let prompts = lock(&self.state).prompts;
+        if self.send("", &[interrupt]).is_ok() {
+            let interrupt = Interrupt::giving_up(Instant::now(), prompts);
+            lock(&self.state).interrupt = Some(interrupt);
+            self.pty.ring();
+        }
+    }
+
+    /// Waits until what was entered right before has begun: an interrupt that comes earlier throws
+    /// it away, or is the shell's own. A shell that does it itself is not told from one that is
+    /// about to start a program, and not waited for long.
+    pub(in crate::terminal) async fn begun(&self) {
+        loop {
+            {
+                let state = lock(&self.state);
+                let since = state.entered_at.map(|at| at.elapsed());
+                let longest = match state.phase {
+                    Phase::Prompt if state.typed && state.entered => UNBEGUN,
+                    Phase::Running => UNSEEN,
+                    Phase::Starting | Phase::Prompt | Phase::Ended => return,
+                };
+                let is_late = since.is_none_or(|since| since >= longest);
+                if is_late || state.exit.is_some() || self.program.shell.is_none() {
+                    return;
+                }
+            }
+            // What rests waits for keys, or for what it has started. Who is to become another
+            // program would take an interrupt for the shell.
+            let front = self.pty.foreground().filter(|front| *front != self.pid);
+            let image = front.and_then(process::image);
+            let is_another = image.is_some() && image != process::image(self.pid);
+            if is_another || self.asleep().is_some() {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until the shell has acted on a ctrl-c: it would take the next key for the old line.
     pub(in crate::terminal) async fn interrupted(&self) {
+        self.acted().await;
         self.bring_out();
+        self.acted().await;
+    }
+
+    async fn acted(&self) {
         let mut moments = self.moments.subscribe();
         loop {
             moments.borrow_and_update();

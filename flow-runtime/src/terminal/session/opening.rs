@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 
 use super::{Exit, Moment, Phase, Session, State};
+use crate::journal::RunId;
 use crate::terminal::clean::Cleaner;
 use crate::terminal::echo::Echo;
 use crate::terminal::error::Error;
@@ -25,6 +26,7 @@ use crate::terminal::{lock, now, process};
 pub(in crate::terminal) struct Opening {
     pub(in crate::terminal) id: String,
     pub(in crate::terminal) circle: Option<Arc<str>>,
+    pub(in crate::terminal) owner: Option<RunId>,
     pub(in crate::terminal) nonce: String,
     pub(in crate::terminal) program: Program,
     pub(in crate::terminal) directory: std::path::PathBuf,
@@ -40,6 +42,7 @@ impl Session {
         let Opening {
             id,
             circle,
+            owner,
             nonce,
             program,
             directory,
@@ -83,6 +86,7 @@ impl Session {
         let session = Arc::new(Session {
             id,
             circle,
+            owner: Mutex::new(owner),
             program,
             created_at: now(),
             pid,
@@ -150,6 +154,7 @@ impl State {
             phase: Phase::Starting,
             typed: false,
             entered: false,
+            entered_at: None,
             left_over: false,
             ahead: false,
             interrupt: None,

@@ -1,6 +1,7 @@
 //! Commands that are typed at a shell's prompt and followed to their end.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::{Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::Capture;
 use crate::terminal::lock;
 use crate::terminal::process;
-use crate::terminal::program::Shell;
+use crate::terminal::program::{self, Shell};
 use crate::terminal::pty::MAX_LINE;
 
 /// How long a shell that is about to show its prompt is waited for.
@@ -237,10 +238,7 @@ impl State {
     ) {
         let replaced = image.is_some() && self.image.is_some() && image != self.image;
         if replaced && rests() {
-            let name = process::group_name(self.pid).unwrap_or_else(|| "a program".to_owned());
-            let note =
-                format!("the shell has been replaced by `{name}`; use send_input and await_output");
-            self.finish_run(CommandStatus::ShellExited, Some(note));
+            self.finish_run(CommandStatus::ShellExited, Some(replacement(self.pid)));
         } else if let Some(run) = &mut self.run {
             run.look_at = Some(now + LOOK);
         }
@@ -361,9 +359,13 @@ impl Session {
         // A POSIX shell has no way to tell that what was entered starts.
         let entered = shell == Shell::Posix && state.typed && state.entered && unread == 0;
         if !in_front || state.phase != Phase::Prompt || entered {
+            let image = process::image(self.pid);
+            let replaced = image.is_some() && state.image.is_some() && image != state.image;
             drop(state);
             let name = self.foreground().unwrap_or_else(|| "?".to_owned());
-            let note = if in_front {
+            let note = if in_front && replaced {
+                format!("busy: {}", replacement(self.pid))
+            } else if in_front {
                 format!("busy: {name} is not at a prompt; use send_input and await_output")
             } else {
                 format!("busy: {name} is in front; use send_input and await_output")
@@ -506,6 +508,19 @@ impl Session {
             let _ = tokio::time::timeout_at(until.min(now + look), moments.changed()).await;
         }
     }
+}
+
+/// That a shell has become another program, and how to go on with that.
+fn replacement(pid: i32) -> String {
+    let name = process::group_name(pid).unwrap_or_else(|| "a program".to_owned());
+    let way = match program::shell(Path::new(&name)) {
+        Some(_) => format!(
+            ", which was not opened by flow and tells nothing of its commands: use send_input and \
+             await_output here, or open_terminal with `shell: {name}` for run_command"
+        ),
+        None => "; use send_input and await_output".to_owned(),
+    };
+    format!("the shell has been replaced by `{name}`{way}")
 }
 
 /// Why a command cannot be typed at all.

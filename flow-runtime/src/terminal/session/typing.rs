@@ -81,6 +81,9 @@ impl State {
         self.release();
         self.echo.forget(&mut String::new());
         self.edited_later = false;
+        if typed.contains('\n') {
+            self.entered_at = Some(Instant::now());
+        }
         self.addressee = addressee;
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
