@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use super::desk::{Request, Submitted};
 use super::{AgentError, Agents, Patience, TaskPage, Turn};
 use crate::journal::RunId;
-use crate::run::{Failure, FailureKind};
+use crate::run::{Failure, FailureKind, unnumbered};
 use crate::value::Value;
 
 /// Results that are remembered.
@@ -88,6 +88,9 @@ impl Agents {
         let task = taken.task.as_deref();
         let mut turn = self.next(run, task, page, patience).await?;
         let Some(step) = step else {
+            if let Heard::Outdone = taken.heard {
+                turn.note = Some(outdone("the step that waited"));
+            }
             return Ok(turn);
         };
         let unused = match (taken.heard, &turn.step) {
@@ -103,14 +106,13 @@ impl Agents {
                 ))
             }
             // Whoever submits the same once more is answered as before.
-            (Heard::Repeated, _) => self
-                .remembered(run, step)
-                .is_some_and(|it| it != said)
-                .then(|| {
-                    format!(
-                        "`{step}` had another result before, which counts; this one was not used"
-                    )
-                }),
+            (Heard::Repeated, _) => {
+                let before = self.remembered(run, step);
+                before
+                    .is_some_and(|it| it != said)
+                    .then(|| outdone(&format!("`{step}`")))
+            }
+            (Heard::Outdone, _) => Some(outdone(&format!("`{step}`"))),
             (Heard::OfTasks, _) => Some(format!(
                 "`{step}` is over when its tasks are: a result for it is not used"
             )),
@@ -157,6 +159,7 @@ impl Agents {
         match self.ask(run, request).await?? {
             Submitted::Taken(task) => Ok(Taken::here(task, Heard::Taken)),
             Submitted::Repeated(task) => Ok(Taken::here(task, Heard::Repeated)),
+            Submitted::Outdone(task) => Ok(Taken::here(task, Heard::Outdone)),
             Submitted::OfTasks(task) => Ok(Taken::here(task, Heard::OfTasks)),
             Submitted::Called(called) => {
                 let rest = called.rest.as_deref();
@@ -202,14 +205,12 @@ enum Heard {
     Taken,
     /// The step had its result before.
     Repeated,
+    /// Somebody else has given another result first.
+    Outdone,
     /// The step has tasks, and no result of its own.
     OfTasks,
 }
 
-/// The name of a step without the number that tells it from the same step before.
-fn unnumbered(name: &str) -> &str {
-    match name.rsplit_once('~') {
-        Some((before, number)) if number.parse::<u64>().is_ok() => before,
-        _ => name,
-    }
+fn outdone(step: &str) -> String {
+    format!("{step} had another result before, which counts; this one was not used")
 }
