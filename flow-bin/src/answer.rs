@@ -6,7 +6,7 @@ use anyhow::Result;
 use flow_model::graph::PromptKind;
 use flow_runtime::host::{self, Pending};
 use flow_runtime::journal::{self, RunId, Status};
-use flow_runtime::run::{Allowance, Deed, Happening};
+use flow_runtime::run::{Allowance, Deed, Happening, Refusal};
 use flow_runtime::value::Value;
 
 use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
@@ -64,7 +64,12 @@ fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     let run = match status {
         Status::Failed => {
             let resumed = engine.host.record(run, Happening::Resumed(allowance));
-            engine.wait(resumed)?;
+            match engine.wait(resumed) {
+                // Somebody else has let it try again meanwhile.
+                Err(host::Error::Refused(Refusal::NotFailed))
+                    if allowance == Allowance::default() => {}
+                resumed => resumed?,
+            }
             run
         }
         Status::Running | Status::Waiting | Status::Sleeping => engine.host.outermost(run)?,
@@ -93,13 +98,28 @@ fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
     // An answer that comes too late may end whoever waits for it.
     let outermost = engine.host.outermost(asking)?;
     let recorded = engine.host.record(asking, happening);
-    match engine.wait(recorded) {
-        Ok(()) => {}
+    let is_late = match engine.wait(recorded) {
+        Ok(()) => false,
         // That its time was over is what the run goes on with.
-        Err(error @ host::Error::TooLate { .. }) => output.error(&error.to_string()),
+        Err(error @ host::Error::TooLate { .. }) => {
+            output.error(&error.to_string());
+            true
+        }
+        // Whoever was first goes on with the run.
+        Err(error @ host::Error::NotAsked { .. }) => {
+            let usage = Usage::new(error.to_string());
+            let help = format!("`flow show {outermost}` shows how it stands");
+            return Err(usage.help(help).into());
+        }
         Err(error) => return Err(error.into()),
-    }
-    go_on(&mut engine, &screen, outermost, &arguments.driving, output)
+    };
+    let exit = go_on(&mut engine, &screen, outermost, &arguments.driving, output)?;
+    // However the run goes on, the answer was not taken.
+    Ok(match exit {
+        Exit::Interrupted => exit,
+        _ if is_late => Exit::Usage,
+        _ => exit,
+    })
 }
 
 pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result<Exit> {
@@ -192,7 +212,7 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
     pending.retain(|awaited| awaited.action.what.is_asked());
     let steps: Vec<String> = pending
         .iter()
-        .map(|awaited| format!("`{}`", awaited.step))
+        .map(|awaited| format!("`{}`", awaited.answered_as(&pending)))
         .collect();
     let steps = steps.join(", ");
     if pending.is_empty() {

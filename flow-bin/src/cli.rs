@@ -212,7 +212,10 @@ Examples:
   flow answer r-01k true                    to a question with yes or no
   flow answer r-01k staging                 a text, or one of the choices
   flow answer r-01k '{\"input\": \"staging\"}'  the same, in full
-  flow answer r-01k --decline               nothing, on purpose")]
+  flow answer r-01k --decline               nothing, on purpose
+
+Of two answers the first counts. Exit code 2 says that this one was not taken: the question is
+answered already, its time is over, or the answer is not valid.")]
 pub(crate) struct AnswerArguments {
     /// The run: its id, the beginning of it, or `latest`
     pub(crate) run: String,

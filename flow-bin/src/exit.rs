@@ -102,7 +102,12 @@ pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
         return Exit::Usage;
     }
     let journal = match error.downcast_ref::<host::Error>() {
-        Some(host::Error::Refused(_) | host::Error::Inputs(_)) => return Exit::Usage,
+        Some(
+            host::Error::Refused(_)
+            | host::Error::Inputs(_)
+            | host::Error::TooLate { .. }
+            | host::Error::NotAsked { .. },
+        ) => return Exit::Usage,
         Some(host::Error::SessionElsewhere { .. }) => return Exit::Waiting,
         Some(host::Error::Journal(error)) => Some(error),
         _ => error.downcast_ref::<journal::Error>(),

@@ -18,8 +18,8 @@ use flow_runtime::host::{
 };
 use flow_runtime::journal::{Append, Journal, NewRun, RunId};
 use flow_runtime::run::{
-    Allowance, Deed, Effect, Ending, Evaluator, Event, Expressions, FailureKind, Happening,
-    Program, Run, Start,
+    ActionId, Allowance, Deed, Effect, Ending, Evaluator, Event, Expressions, FailureKind,
+    Happening, Program, Run, Start,
 };
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -1075,4 +1075,45 @@ fn the_time_of_a_call_runs_while_what_it_called_waits_for_somebody() {
         let status = host.journal().run(called).unwrap().status;
         assert_eq!(status, flow_runtime::journal::Status::Cancelled);
     }
+}
+
+#[test]
+fn of_two_answers_the_second_is_told_which_one_counts() {
+    const ASKS: &str = "steps:
+  - {id: ask, type: prompt, kind: confirm, message: 'Go?', output_to: go}
+";
+    let seen_by_both = |first: Happening| {
+        let place = Place::new();
+        let (host, other) = (place.host(), place.host());
+        let run = place.start(&host, ASKS).run;
+        let answer = answer_to(&other, run, &json!({"confirmed": false}));
+        let first = match first {
+            Happening::Completed { .. } => answer_to(&host, run, &json!({"confirmed": true})),
+            Happening::Declined { reason, .. } => Happening::Declined {
+                action: answer.ends().unwrap(),
+                reason,
+            },
+            other => other,
+        };
+        place.runtime.block_on(host.record(run, first)).unwrap();
+        let refused = || place.runtime.block_on(other.record(run, answer.clone()));
+        let told = refused().unwrap_err().to_string();
+        let report = place.runtime.block_on(host.drive(run)).unwrap();
+        // Nor does it count when the run is over.
+        assert!(refused().is_err());
+        assert_eq!(host.report(run).unwrap().state, report.state);
+        (told, state(&report))
+    };
+    let action = ActionId(0);
+    let result = Value::Null;
+    let (told, state) = seen_by_both(Happening::Completed { action, result });
+    let why = "`ask` has been answered already: {\"confirmed\":true}; this answer is not used";
+    assert_eq!(told, why);
+    assert_eq!(state["go"], json!({"confirmed": true}));
+    let reason = "no".to_owned();
+    let (told, _) = seen_by_both(Happening::Declined { action, reason });
+    assert!(told.contains("declined already"), "{told}");
+    let reason = "no".to_owned();
+    let (told, _) = seen_by_both(Happening::Cancelled { reason });
+    assert!(told.contains("the run was cancelled"), "{told}");
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use flow_model::graph::{OnResume, PromptKind};
 use flow_runtime::host::{JUDGE_INSTRUCTIONS, OpenTasks, Pending, Report, ReportStatus};
 use flow_runtime::journal::RunId;
-use flow_runtime::run::{Deed, FailureKind, time};
+use flow_runtime::run::{Deed, FailureKind, time, unnumbered};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
@@ -67,6 +67,7 @@ pub(crate) fn finish(
     for OpenTasks { step, count, names } in &tasks {
         let more = if *count > names.len() { ", …" } else { "" };
         let names = names.join(", ");
+        let step = unnumbered(step);
         let noun = if *count == 1 { "task is" } else { "tasks are" };
         output.tell(format_args!(
             "  {step}: {count} {noun} for sub-agents: {names}{more}"
@@ -311,7 +312,9 @@ fn tell(
                 }
                 _ => output.help(&format!("`flow resume {run}` tries the failed step again")),
             }
-            if kind == Some(FailureKind::Limit) && message.contains("--max-steps") {
+            // A fan-out tells the limit that its children have reached.
+            let is_limit = matches!(kind, Some(FailureKind::Limit | FailureKind::Child));
+            if is_limit && message.contains("--max-steps") {
                 output.help("with --max-steps N it may do more than before");
             }
         }
@@ -333,15 +336,14 @@ fn tell(
                 output.help(&format!("{variable}=… flow resume {run}"));
             }
             for awaited in pending {
-                question(report.run, awaited, pending.len() > 1, output);
+                question(report.run, awaited, pending, output);
             }
         }
     }
 }
 
 /// What is asked, and how to answer it.
-fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Output) {
-    let step = &awaited.step;
+fn question(run: RunId, awaited: &Pending, among: &[Pending], output: &mut Output) {
     let (asked, answer) = match &awaited.action.what {
         Deed::Prompt {
             message,
@@ -401,14 +403,13 @@ fn question(run: RunId, awaited: &Pending, one_of_many: bool, output: &mut Outpu
             return;
         }
     };
-    output.tell(format_args!("  {step}: {asked}"));
+    output.tell(format_args!("  {}: {asked}", awaited.place));
     if let Some(at) = awaited.answer_by {
         output.tell(format_args!("  it waits until {}", time::iso(at)));
     }
-    let which = if one_of_many {
-        format!(" --step {step}")
-    } else {
-        String::new()
+    let which = match among {
+        [_] => String::new(),
+        _ => format!(" --step {}", awaited.answered_as(among)),
     };
     output.help(&format!("flow answer {run}{which} '{answer}'"));
 }

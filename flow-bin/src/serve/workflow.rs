@@ -452,7 +452,11 @@ async fn answered(
             Err(host::Error::Refused(Refusal::Invalid(reason))) => {
                 return Ok(question(server, run, &pending, Some((about, &reason))));
             }
-            Err(host::Error::Refused(_) | host::Error::TooLate { .. }) => {}
+            Err(
+                host::Error::Refused(_)
+                | host::Error::TooLate { .. }
+                | host::Error::NotAsked { .. },
+            ) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -4,6 +4,11 @@ use std::fs;
 use std::process::{Child, Command};
 use std::thread;
 
+use flow_model::loader::NoLoader;
+use flow_model::source::Source;
+use flow_runtime::journal::{Append, Journal, NewRun, RunId};
+use flow_runtime::run::{Event, Happening, Start};
+use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
 
 use super::{Place, Ran};
@@ -497,4 +502,106 @@ fn whoever_called_a_run_that_is_cancelled_goes_on_without_it() {
     let shown = place.run(&["show", &outer, "--format", "json"]).json();
     let why = "the workflow `inner` was cancelled: no longer needed";
     assert_eq!(shown["steps"][0]["error"], why);
+}
+
+/// A run that began long ago and has waited since.
+fn began_long_ago(place: &Place, definition: &str) -> String {
+    let compiled = flow_model::compile(Source::new("old.yaml", definition), &NoLoader);
+    let graph = compiled.into_graph().unwrap();
+    fs::create_dir_all(place.path("data")).unwrap();
+    let journal = Journal::open(place.path("data/journal.db")).unwrap();
+    let hash = journal.put_definition(&serde_json::to_vec(&graph).unwrap());
+    let run = RunId::new(1_000, 7);
+    let start = Start {
+        run: run.to_string(),
+        inputs: Given::map::<&str>([]),
+        ..Start::default()
+    };
+    let event = Event {
+        at: 1_000,
+        what: Happening::Started(start),
+    };
+    let new = NewRun::new("old".to_owned(), hash.unwrap(), 1_000);
+    let body = serde_json::to_vec(&event).unwrap();
+    let append = Append::start(run, new).event(1_000, "started", body);
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let submitted = runtime.unwrap().block_on(journal.submit(append));
+    submitted.unwrap();
+    run.to_string()
+}
+
+#[test]
+fn an_answer_that_comes_too_late_is_not_taken_however_the_run_goes_on() {
+    let place = Place::new();
+    let run = began_long_ago(
+        &place,
+        "outputs: {is: '{{ state.is }}'}
+steps:
+  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
+  - {id: after, type: set_state, updates: {is: late}}
+",
+    );
+    let late = place.run(&["answer", &run, "true", "--format", "json"]);
+    assert_eq!(
+        result(&late),
+        (2, "completed".to_owned()),
+        "{}",
+        late.stderr
+    );
+    assert_eq!(late.json()["output"], json!({"is": "late"}));
+    assert!(
+        late.stderr.contains("`ask` comes too late"),
+        "{}",
+        late.stderr
+    );
+}
+
+#[test]
+fn a_question_that_is_asked_again_has_its_plain_name_where_people_read() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "state: {n: 0}
+steps:
+  - id: twice
+    type: while
+    if: '{{ state.n < 2 }}'
+    max_iterations: 3
+    steps:
+      - {id: ask, type: prompt, kind: text, message: 'Name?', timeout: 1h}
+      - {id: count, type: set_state, updates: {n: '{{ state.n + 1 }}'}}
+",
+    )]);
+    let first = place.run(&["run", "w.yaml", "--format", "json"]);
+    let run = id(&first.json());
+    let again = place.run(&["answer", &run, "Ada", "--format", "json"]);
+    assert_eq!(again.code, 5, "{}", again.stderr);
+    let named = &again.json()["pending"][0]["step_id"];
+    assert!(named.as_str().unwrap().starts_with("ask~"), "{named}");
+    assert!(again.stderr.contains("ask: Name?"), "{}", again.stderr);
+    assert!(!again.stderr.contains('~'), "{}", again.stderr);
+    let listed = place.run(&["runs"]).stdout;
+    assert!(listed.contains("ask") && !listed.contains('~'), "{listed}");
+    let done = place.run(&["answer", &run, "Bo", "--step", "ask"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn a_limit_that_the_children_of_a_step_reach_can_be_raised() {
+    let place = Place::with(&[(
+        "w.yaml",
+        "limits: {max_steps: 3}
+steps:
+  - {id: all, type: foreach, items: [{n: 1}, {n: 2}], task: one}
+tasks:
+  one:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: a, type: shell, command: 'true'}
+      - {id: b, type: shell, command: 'true'}
+",
+    )]);
+    let ran = place.run(&["run", "w.yaml"]);
+    assert_eq!(ran.code, 1);
+    let help = "with --max-steps N it may do more than before";
+    assert!(ran.stderr.contains(help), "{}", ran.stderr);
 }

@@ -21,6 +21,10 @@ pub trait Reading {
     /// Text of the command itself.
     fn text(&mut self, text: &str);
 
+    /// What follows, but for here-documents, belongs to this command: it begins, or goes on after
+    /// one inside it.
+    fn command(&mut self, _command: Command) {}
+
     /// A value, and whether it is any word at all: an empty list is none.
     ///
     /// # Errors
@@ -37,6 +41,17 @@ pub trait Reading {
     ///
     /// The document would end elsewhere.
     fn document_ends(&mut self, document: &HereDocument, valued: bool) -> Result<(), Self::Error>;
+}
+
+/// One command of a command line, such as each of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its number, in the order they begin.
+    pub number: usize,
+    /// The one whose output it reads.
+    pub reads: Option<usize>,
+    /// The one that it stands in, inside `$(…)`, `(…)` or back-quotes.
+    pub inside: Option<usize>,
 }
 
 /// What the mark of a value begins with.
@@ -157,6 +172,8 @@ pub struct HereDocument {
     pub quoted: bool,
     /// Tabs at the start of lines are dropped.
     pub tabs: bool,
+    /// The number of the command that reads it.
+    pub command: usize,
     depth: usize,
 }
 

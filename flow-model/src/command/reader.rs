@@ -1,6 +1,6 @@
 //! Reads a command as the shell would.
 
-use super::{Backquotes, HereDocument, MARK, Misplaced, Place, Reading, Standing};
+use super::{Backquotes, Command, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
 /// Reads a command in which marks stand for values.
 ///
@@ -14,15 +14,27 @@ pub fn read<R: Reading>(text: &str, reading: &mut R) -> Result<(), R::Error> {
         reading,
         frames: vec![Frame::Command],
         pending: Vec::new(),
+        commands: Vec::new(),
+        begun: 0,
+        cases: Vec::new(),
         fresh: true,
+        leads: true,
+        defines: false,
         lost: None,
         refused: None,
     };
+    reader.begin(false);
     while reader.at < text.len() {
         reader.step()?;
+        reader.leave_closed();
     }
     Ok(())
 }
+
+/// Words after which a command may begin.
+const LEADING: &[&str] = &[
+    "!", "{", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc",
+];
 
 struct Reader<'a, R> {
     text: &'a str,
@@ -32,8 +44,19 @@ struct Reader<'a, R> {
     frames: Vec<Frame>,
     /// Here-documents whose text begins after the current line.
     pending: Vec<HereDocument>,
+    /// The command that is read in each of the frames that hold commands, with the depth of that
+    /// frame.
+    commands: Vec<(usize, Command)>,
+    /// How many commands have begun.
+    begun: usize,
+    /// Every `case` inside `$(…)` that is not over.
+    cases: Vec<Case>,
     /// A word may begin here.
     fresh: bool,
+    /// That word may be one of the grammar.
+    leads: bool,
+    /// After `function` and `coproc` such a word may be the one after the next.
+    defines: bool,
     /// Why the places of what follows are not known for certain.
     lost: Option<Misplaced>,
     /// Why the value that comes next cannot stand.
@@ -58,6 +81,27 @@ enum Frame {
     Parameter { from: usize, quoted: bool },
     /// `$((…))` or `((…))`, and how many parentheses are open.
     Arithmetic { depth: usize, substitution: bool },
+}
+
+/// A `case` inside `$(…)`: the `)` of a pattern could be taken for the end of the substitution.
+struct Case {
+    /// How many frames are open around it.
+    depth: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The word comes that is compared.
+    Subject,
+    /// `in` comes.
+    In,
+    /// A pattern or `esac` comes.
+    Pattern,
+    /// A pattern within `(…)`.
+    Enclosed,
+    /// What is done for a pattern.
+    Body,
 }
 
 impl<'a, R: Reading> Reader<'a, R> {
@@ -88,6 +132,92 @@ impl<'a, R: Reading> Reader<'a, R> {
     fn open(&mut self, frame: Frame, bytes: usize) {
         self.copy(bytes);
         self.frames.push(frame);
+        if let Frame::Parentheses { .. } | Frame::Backquotes { .. } = frame {
+            self.begin(false);
+        }
+    }
+
+    /// Another command begins, which may read what the one before it writes.
+    fn begin(&mut self, piped: bool) {
+        let depth = self.frames.len();
+        let before = self.commands.pop_if(|(at, _)| *at == depth);
+        let command = Command {
+            number: self.begun,
+            reads: before.filter(|_| piped).map(|(_, it)| it.number),
+            inside: self.commands.last().map(|(_, it)| it.number),
+        };
+        self.begun += 1;
+        self.commands.push((depth, command));
+        self.reading.command(command);
+        self.leads = true;
+    }
+
+    /// Goes on with what is around a frame that was closed.
+    fn leave_closed(&mut self) {
+        let depth = self.frames.len();
+        self.cases.retain(|case| case.depth <= depth);
+        let known = self.commands.len();
+        self.commands.retain(|(at, _)| *at <= depth);
+        if self.commands.len() < known
+            && let Some((_, command)) = self.commands.last()
+        {
+            self.reading.command(*command);
+            self.leads = self.fresh;
+        }
+    }
+
+    /// The `case` whose words are read here.
+    fn case(&mut self) -> Option<&mut Case> {
+        let depth = self.frames.len();
+        self.cases.last_mut().filter(|case| case.depth == depth)
+    }
+
+    /// A word begins. It may be one of the grammar when all of it is plain.
+    fn word(&mut self, plain: Option<&str>) {
+        let leads = self.leads;
+        self.leads = match plain {
+            Some("-p" | "--") => leads,
+            Some(word) => LEADING.contains(&word),
+            None => false,
+        };
+        let leads = leads || self.defines;
+        self.defines |= matches!(plain, Some("coproc" | "function"));
+        if let Some(case) = self.case() {
+            let next = match (case.stage, plain) {
+                (Stage::Subject, _) => Some(Stage::In),
+                (Stage::In, Some("in")) => Some(Stage::Pattern),
+                (Stage::Pattern | Stage::Body, Some("esac"))
+                    if leads || case.stage == Stage::Pattern =>
+                {
+                    self.cases.pop();
+                    return;
+                }
+                (Stage::Body, _) => None,
+                (Stage::In | Stage::Pattern | Stage::Enclosed, _) => {
+                    self.lost = Some(OPEN_PATTERN);
+                    return;
+                }
+            };
+            if let Some(next) = next {
+                case.stage = next;
+                return;
+            }
+        }
+        if plain == Some("case") && leads && self.substituting() {
+            self.cases.push(Case {
+                depth: self.frames.len(),
+                stage: Stage::Subject,
+            });
+        }
+    }
+
+    /// The word that begins here, if nothing in it is quoted or expanded.
+    fn plain_word(&self) -> Option<&'a str> {
+        let rest = self.rest();
+        let ends = |letter: char| " \t\n;&|<>()'\"\\$`".contains(letter) || letter == MARK;
+        let end = rest.find(ends).unwrap_or(rest.len());
+        let is_over = !rest[end..].starts_with(['\'', '"', '\\', '$', '`', MARK]);
+        is_over.then(|| &rest[..end])
     }
 
     fn close(&mut self) {
@@ -244,9 +374,9 @@ impl<'a, R: Reading> Reader<'a, R> {
 
     fn command(&mut self, letter: char) -> Result<(), R::Error> {
         let rest = self.rest();
-        if self.fresh && rest.starts_with("case") && self.substituting() {
-            // The `)` of a pattern would be taken for the end of the substitution.
-            self.lost = Some(uncertain("after a `case` inside `$(…)`"));
+        let is_word = !" \t\n;&|<>()#".contains(letter) && !rest.starts_with("\\\n");
+        if self.fresh && is_word {
+            self.word(self.plain_word());
         }
         match letter {
             '\\' => {
@@ -264,6 +394,14 @@ impl<'a, R: Reading> Reader<'a, R> {
             }
             '`' => self.backquote(),
             '$' => self.dollar(false),
+            '(' if self.case().is_some_and(|case| case.stage == Stage::Pattern) => {
+                if let Some(case) = self.case() {
+                    case.stage = Stage::Enclosed;
+                }
+                let substitution = false;
+                self.open(Frame::Parentheses { substitution }, 1);
+                self.fresh = true;
+            }
             '(' if rest.starts_with("((") => self.open(
                 Frame::Arithmetic {
                     depth: 2,
@@ -283,12 +421,22 @@ impl<'a, R: Reading> Reader<'a, R> {
             ')' => {
                 match self.top() {
                     Frame::Parentheses { substitution } => {
+                        if substitution && self.case().is_some() {
+                            self.lost = Some(OPEN_PATTERN);
+                        }
                         self.close();
                         self.fresh = !substitution;
+                        self.cases.retain(|case| case.depth <= self.frames.len());
+                        if let Some(case) = self.case()
+                            && case.stage == Stage::Enclosed
+                        {
+                            case.stage = Stage::Body;
+                        }
                     }
                     _ => {
                         self.copy(1);
                         self.fresh = true;
+                        self.begin(false);
                     }
                 };
             }
@@ -302,8 +450,13 @@ impl<'a, R: Reading> Reader<'a, R> {
                 self.copy(1);
                 self.fresh = true;
                 self.documents()?;
+                self.begin(false);
             }
-            ' ' | '\t' | ';' | '&' | '|' | '<' | '>' => {
+            ';' | '&' | '|' => {
+                self.separator(letter);
+                self.fresh = true;
+            }
+            ' ' | '\t' | '<' | '>' => {
                 self.copy(1);
                 self.fresh = true;
             }
@@ -315,14 +468,37 @@ impl<'a, R: Reading> Reader<'a, R> {
         Ok(())
     }
 
+    /// Reads what stands between two commands, or is part of a redirection.
+    fn separator(&mut self, letter: char) {
+        let rest = self.rest();
+        let redirects = self.text[..self.at].ends_with(['<', '>']);
+        match letter {
+            '&' | '|' if redirects => self.copy(1),
+            '&' if rest.starts_with("&>") => self.copy(1),
+            '|' if rest.starts_with("||") => {
+                self.copy(2);
+                self.begin(false);
+            }
+            '|' => {
+                self.copy(if rest.starts_with("|&") { 2 } else { 1 });
+                self.begin(true);
+            }
+            _ => {
+                if let Some(case) = self.case()
+                    && case.stage == Stage::Body
+                    && (rest.starts_with(";;") || rest.starts_with(";&"))
+                {
+                    case.stage = Stage::Pattern;
+                }
+                self.copy(1);
+                self.begin(false);
+            }
+        }
+    }
+
     fn substituting(&self) -> bool {
-        let substitution = |frame: &Frame| {
-            matches!(
-                frame,
-                Frame::Parentheses { substitution: true } | Frame::Backquotes { .. }
-            )
-        };
-        self.frames.iter().any(substitution)
+        let substitution = Frame::Parentheses { substitution: true };
+        self.frames.contains(&substitution)
     }
 
     fn comment(&mut self) -> Result<(), R::Error> {
@@ -396,6 +572,7 @@ impl<'a, R: Reading> Reader<'a, R> {
             delimiter,
             quoted,
             tabs,
+            command: self.commands.last().map_or(0, |(_, it)| it.number),
             depth: self.frames.len(),
         });
         Ok(())
@@ -437,6 +614,10 @@ impl<'a, R: Reading> Reader<'a, R> {
                 self.put(index, length, place)?;
                 continue;
             }
+            if let (false, Some(length)) = (document.quoted, self.plain_arithmetic()) {
+                valued |= self.arithmetic_in(document, nested, length)?;
+                continue;
+            }
             let letter = self.rest().chars().next().unwrap_or('\n');
             match letter {
                 '\\' | '$' if !document.quoted && self.mark_at(1) => self.literal_before_value(),
@@ -470,6 +651,56 @@ impl<'a, R: Reading> Reader<'a, R> {
         let inside = |letter: char| "(){}'\"\\`$#\n".contains(letter) || letter == MARK;
         body.find(inside)
             .is_some_and(|at| body[at..].starts_with(close))
+    }
+
+    /// The length of `$((…))` that begins here, where it is nothing but numbers, names and
+    /// operators: every shell finds the same end of it.
+    fn plain_arithmetic(&self) -> Option<usize> {
+        let rest = self.rest();
+        let mut at = rest.starts_with("$((").then_some("$((".len())?;
+        let mut depth = 2;
+        loop {
+            let here = &rest[at..];
+            if let Some((_, length)) = self.reading.marked(here) {
+                at += length;
+                continue;
+            }
+            let name = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            match here.chars().next()? {
+                '(' => depth += 1,
+                ')' if depth == 2 => return here.starts_with("))").then_some(at + 2),
+                ')' => depth -= 1,
+                '$' if name(&here[1..]) => {}
+                letter if letter.is_ascii_alphanumeric() => {}
+                letter if "_ \t+-*/%<>=!&|^~?:,".contains(letter) => {}
+                _ => return None,
+            }
+            at += 1;
+        }
+    }
+
+    /// Reads so much arithmetic in a here-document; gives whether values stand in it.
+    fn arithmetic_in(
+        &mut self,
+        document: &HereDocument,
+        nested: bool,
+        length: usize,
+    ) -> Result<bool, R::Error> {
+        let end = self.at + length;
+        let mut valued = false;
+        while self.at < end {
+            let Some((index, length)) = self.reading.marked(self.rest()) else {
+                self.copy(1);
+                continue;
+            };
+            valued = true;
+            let place = match self.document_place(document, nested) {
+                Place::Document { nested: false, .. } => Place::Number,
+                other => other,
+            };
+            self.put(index, length, place)?;
+        }
+        Ok(valued)
     }
 
     fn document_place<'d>(&self, document: &'d HereDocument, nested: bool) -> Place<'d> {
@@ -537,6 +768,13 @@ impl<'a, R: Reading> Reader<'a, R> {
     }
 
     fn value(&mut self, value: usize, length: usize) -> Result<(), R::Error> {
+        let begins = matches!(
+            self.top(),
+            Frame::Command | Frame::Parentheses { .. } | Frame::Backquotes { .. }
+        );
+        if self.fresh && begins {
+            self.word(None);
+        }
         let place = self.place();
         let is_bare = matches!(place, Place::Bare);
         let is_word = self.put(value, length, place)?;
@@ -579,6 +817,12 @@ impl<'a, R: Reading> Reader<'a, R> {
         })
     }
 }
+
+/// bash 3, which some systems still have, takes the `)` of such a pattern for the end of `$(…)`.
+const OPEN_PATTERN: Misplaced = Misplaced {
+    place: "after a pattern of `case` inside `$(…)` that has no `(` before it",
+    help: "write the patterns as `(…)`",
+};
 
 fn uncertain(place: &'static str) -> Misplaced {
     let help = "put it in a variable before";

@@ -297,6 +297,7 @@ codes! {
     /// harmless would end it; between `$'` and `'` the shells read backslashes in ways of their own;
     /// and in `${name:-…}` and back-quotes inside double quotes, each shell reads quotes differently.
     /// Put the value in a variable of the shell first: `v={{ inputs.v }}`, then `${name:-$v}`.
+    /// A `case` inside `$(…)` takes values when its patterns are written as `(…)`.
     MisplacedValue = "F045", Expression, "a value where none can be quoted",
         "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 
@@ -424,7 +425,8 @@ codes! {
     TypedValue = "F120", Lint, "a value typed into a terminal unquoted",
         "inputs: {dir: string}\ninitial_state: a\nstates:\n  a:\n    action: {tool: send_input, params: {input_text: \"cd {{ inputs.dir }}\\n\"}}\n" => "inputs: {dir: string}\ninitial_state: a\nstates:\n  a:\n    action: {tool: send_input, params: {input_text: \"cd {{ inputs.dir | sh }}\\n\"}}\n";
     /// The value is quoted for the shell that reads the command, but that shell hands it to
-    /// another interpreter, which reads it again.
+    /// another interpreter, which reads it again: as an argument, through a pipe, or in a
+    /// here-document.
     SecondInterpreter = "F121", Lint, "a value handed to a second interpreter",
         "inputs: {dir: string}\nsteps:\n  - type: shell\n    command: sh -c \"ls {{ inputs.dir }}\"\n" => "inputs: {dir: string}\nsteps:\n  - type: shell\n    command: ls {{ inputs.dir }}\n";
     /// Under `strict` every step says which state it reads.

@@ -25,7 +25,8 @@ pub(crate) fn step(word: &str) -> Option<&'static str> {
 pub(crate) fn keys(word: &str) -> &'static [&'static str] {
     match word {
         "run" | "cmd" | "script" | "shell" | "bash" | "exec" => &["command"],
-        "if" | "condition" | "only_if" | "unless" => &["when", "if"],
+        "if" | "condition" | "only_if" | "unless" => &["when", "if", "condition"],
+        "when" | "on" | "event" => &["condition"],
         "in" | "over" | "list" | "each" | "for" | "loop" | "with_items" => &["items"],
         "do" | "body" | "run_steps" | "actions" => &["steps"],
         "name" | "key" => &["id"],
@@ -42,6 +43,7 @@ pub(crate) fn keys(word: &str) -> &'static [&'static str] {
         "catch" | "on_failure" => &["on_error"],
         "parameters" | "variables" => &["inputs"],
         "returns" | "return" | "result_to" => &["outputs"],
+        "to" | "target" | "goto" | "go_to" | "then" | "next" => &["next_state", "target"],
         "instruction" | "task_prompt" | "goal" => &["instructions"],
         _ => &[],
     }

@@ -29,6 +29,19 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// What it can be answered by beside others: the name that people read, where that is no
+    /// other's.
+    #[must_use]
+    pub fn answered_as(&self, among: &[Pending]) -> &str {
+        let mut others = among
+            .iter()
+            .filter(|it| (it.run, it.action.id) != (self.run, self.action.id));
+        match others.any(|it| it.place == self.place || it.step == self.place) {
+            true => &self.step,
+            false => &self.place,
+        }
+    }
+
     /// Who called the run that waits has given it this much time.
     fn bound(&mut self, at: u64) {
         if self.asked {

@@ -20,7 +20,7 @@ use crate::expression::judged;
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Data, Deed, Due, Effect, Event, Failure, FailureKind, Handout, Happening,
-    Part, Place, Program, Refusal, Run, Status, frame,
+    Part, Place, Program, Refusal, Run, Status, frame, unnumbered,
 };
 use crate::secret;
 use crate::value::Value;
@@ -308,7 +308,7 @@ impl Driver {
     pub(super) fn answered_step(&self, answer: &Happening) -> Option<String> {
         let asked = self.run.action(answer.ends()?)?;
         let is_answer = asked.what.is_asked() && !self.run.is_agent_driven();
-        is_answer.then(|| self.run.step_name(asked))
+        is_answer.then(|| asked.name())
     }
 
     /// What has happened instead of an answer that comes after its time, and how that is refused.
@@ -321,7 +321,7 @@ impl Driver {
             _ => return None,
         };
         let (over, at) = self.over(asked)?;
-        let step = self.run.step_name(asked);
+        let step = asked.name();
         Some((over, Error::TooLate { step, at }))
     }
 
@@ -786,11 +786,11 @@ impl Driver {
             is_call || self.parked.contains(&action.id) || self.asks(&action.what)
         };
         let steps = found.steps.iter().filter_map(|step| match step {
-            Handout::Action(action) => waits(action).then(|| self.run.step_name(action)),
-            Handout::Tasks(tasks) => Some(self.run.tasks_name(tasks)),
+            Handout::Action(action) => waits(action).then(|| action.name()),
+            Handout::Tasks(tasks) => Some(unnumbered(&self.run.tasks_name(tasks))),
         });
         let tasks = found.under_way.iter();
-        let tasks = tasks.map(|tasks| self.run.tasks_name(tasks));
+        let tasks = tasks.map(|tasks| unnumbered(&self.run.tasks_name(tasks)));
         let mut names: Vec<String> = steps.chain(tasks).take(NAMES + 1).collect();
         if names.len() > NAMES {
             names[NAMES] = "…".to_owned();

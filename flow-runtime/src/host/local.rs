@@ -1,5 +1,6 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +24,8 @@ use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run, Start,
-    Status, time,
+    ActionId, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
+    Start, Status, time,
 };
 use crate::secret::{self, Reference};
 use crate::terminal::{self, Terminals};
@@ -62,6 +63,14 @@ pub enum Error {
         step: String,
         /// When its time was over, in milliseconds since 1970.
         at: u64,
+    },
+    /// What is answered is no longer asked: somebody else was first, or the run went on without it.
+    #[error("`{step}` {how}; this answer is not used")]
+    NotAsked {
+        /// The step.
+        step: String,
+        /// What became of it, as in "has been answered already: …".
+        how: String,
     },
     /// A run would go on here, and its terminal session lives in another process.
     #[error(
@@ -395,7 +404,7 @@ impl Host {
         let hash = self.put(graph)?;
         self.programs().entry(hash).or_insert_with(|| {
             let evaluator = (self.inner.options.evaluator)(graph);
-            Arc::new(Program::new(std::borrow::Cow::Borrowed(graph), evaluator))
+            Arc::new(Program::new(Cow::Borrowed(graph), evaluator))
         });
         Ok(hash)
     }
@@ -548,8 +557,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// When it does not fit the run, when it answers something whose time is over (which then is
-    /// what has happened), and those of the journal.
+    /// When it does not fit the run, when it answers something that is no longer asked or whose time
+    /// is over (which then is what has happened), and those of the journal.
     pub async fn record(&self, run: RunId, happening: Happening) -> Result<(), Error> {
         let happening = foreign(happening);
         let outermost = self.outermost(run)?;
@@ -558,6 +567,12 @@ impl Host {
             let mut driver = Driver::open(self.clone(), run)?;
             if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
                 self.expect_session_here(&driver.run)?;
+            }
+            if let Some(asked) = happening.answers()
+                && driver.run.data().is_some()
+                && driver.run.action(asked).is_none()
+            {
+                return Err(self.no_longer_asked(run, &driver.run, asked)?);
             }
             let late = driver.late_answer(&happening);
             if late.is_none()
@@ -588,6 +603,57 @@ impl Host {
             self.release_sessions(run).await;
         }
         late.map_or(Ok(()), Err)
+    }
+
+    /// Why nothing can be answered under a number: what the journal says became of the question.
+    fn no_longer_asked(&self, id: RunId, run: &Run, asked: ActionId) -> Result<Error, Error> {
+        let wanted = self.history(id)?.into_iter();
+        let step = wanted
+            .filter_map(|(_, effect)| match effect {
+                Effect::Act(action) if action.id == asked => Some(action.name()),
+                _ => None,
+            })
+            .next();
+        let how = match self.answer_to(id, asked)? {
+            Some(Happening::Completed { result, .. }) => {
+                let result = secret::mask_value(&result).to_string();
+                format!("has been answered already: {}", shortened(&result))
+            }
+            Some(Happening::Done { .. }) => "has been done already".to_owned(),
+            Some(Happening::Failed { error, .. }) => {
+                let reason = secret::mask(&error.message);
+                format!("has failed already: {}", shortened(&reason))
+            }
+            Some(Happening::TimedOut { .. }) => {
+                "is no longer asked, because its time was over".to_owned()
+            }
+            Some(Happening::Declined { .. }) => "has been declined already".to_owned(),
+            _ => {
+                let ended = match run.status() {
+                    Status::Running => "went on without it",
+                    Status::Completed => "has completed",
+                    Status::Failed => "has failed",
+                    Status::Cancelled => "was cancelled",
+                };
+                format!("is no longer asked, because the run {ended}")
+            }
+        };
+        Ok(Error::NotAsked {
+            step: step.unwrap_or_else(|| asked.0.to_string()),
+            how,
+        })
+    }
+
+    /// What was recorded as the answer to an action: the first that ended it.
+    pub(super) fn answer_to(
+        &self,
+        run: RunId,
+        asked: ActionId,
+    ) -> Result<Option<Happening>, Error> {
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        let mut recorded = Recorded::all(&events)?.into_iter();
+        let answer = recorded.find(|it| it.event.what.answers() == Some(asked));
+        Ok(answer.map(|it| it.event.what))
     }
 
     /// Runs that a cancelled run has called are cancelled with it.
@@ -684,7 +750,7 @@ impl Host {
         let graph: Graph =
             serde_json::from_slice(&bytes).map_err(|error| Error::Unreadable(error.to_string()))?;
         let evaluator = (self.inner.options.evaluator)(&graph);
-        let program = Arc::new(Program::new(std::borrow::Cow::Owned(graph), evaluator));
+        let program = Arc::new(Program::new(Cow::Owned(graph), evaluator));
         self.programs().insert(hash, Arc::clone(&program));
         Ok(program)
     }
@@ -703,6 +769,15 @@ impl Host {
 pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let accepted = input::accept(graph.inputs.as_deref(), inputs).map_err(Error::Inputs)?;
     Ok(accepted.shown())
+}
+
+/// The beginning of a text that is told in a sentence.
+fn shortened(text: &str) -> Cow<'_, str> {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 pub(super) fn now() -> u64 {

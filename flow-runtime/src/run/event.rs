@@ -147,6 +147,15 @@ impl Happening {
             | Happening::Resumed(_) => None,
         }
     }
+
+    /// The action that it says the end of; a timer is none.
+    #[must_use]
+    pub const fn answers(&self) -> Option<ActionId> {
+        match self {
+            Happening::Woke { .. } => None,
+            other => other.ends(),
+        }
+    }
 }
 
 /// What a run that tries again may do, where that is more than it might before.

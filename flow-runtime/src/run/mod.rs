@@ -61,6 +61,7 @@ use frame::Waits;
 pub use handout::{Handout, Handouts, Named, NamedTask, Part, TaskState, Tasks};
 use machine::Machine;
 pub(crate) use meaning::own_limit;
+pub use name::unnumbered;
 pub use observe::{Observer, Transformation};
 pub use origin::{Origin, as_written};
 pub use past::{PastCall, PastTasks};

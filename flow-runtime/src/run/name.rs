@@ -134,3 +134,40 @@ pub(super) fn node_of<'g>(graph: &'g Graph, frame: &Frame, node: u16) -> Option<
 pub(super) fn first_in(data: &Data, frame: FrameId, node: &str) -> Option<ActionId> {
     data.frames.get(&frame)?.first.get(node).copied()
 }
+
+/// A name as people read it: without the numbers that tell a step from the same step before.
+#[must_use]
+pub fn unnumbered(name: &str) -> String {
+    let parts = name.split('/').map(|part| {
+        let (before, rest) = part.split_once('~').unwrap_or((part, ""));
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        match rest.get(digits..) {
+            // The tasks of a fan-out have their index after it.
+            Some(index) if digits > 0 && (index.is_empty() || index.starts_with('.')) => {
+                format!("{before}{index}")
+            }
+            _ => part.to_owned(),
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unnumbered;
+
+    #[test]
+    fn people_read_names_without_the_numbers_of_visits() {
+        for (name, read) in [
+            ("judge", "judge"),
+            ("judge~11", "judge"),
+            ("all~4.1/ask~7", "all.1/ask"),
+            ("call~3/all.0/q", "call/all.0/q"),
+            ("odd~", "odd~"),
+            ("odd~x", "odd~x"),
+        ] {
+            assert_eq!(unnumbered(name), read);
+        }
+    }
+}

@@ -1,11 +1,9 @@
 //! Values in the text of a command, and in what is typed into a terminal.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::Pass;
+use super::interpreters::second_interpreters;
 use super::misplaced::{Insert, misplaced};
 use crate::check::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
@@ -64,20 +62,19 @@ impl<'d> Pass<'_, 'd> {
             quoted: true,
         }));
         inserts.sort_by_key(|insert| insert.range.start);
-        for value in inserts.iter().filter(|it| it.quoted).map(|it| &it.range) {
-            if let Some(program) = second_interpreter(&text[..value.start]) {
-                let at = self.checker.within(tree, value);
-                self.checker.report(
-                    Diagnostic::new(Code::SecondInterpreter, at)
-                        .message(format!(
-                            "`{program}` reads this value a second time, as code"
-                        ))
-                        .label("quoted for the first shell only")
-                        .help(
-                            "pass it as an argument or in `env`, and read it there as a variable",
-                        ),
-                );
-            }
+        for (index, program) in second_interpreters(text, &inserts) {
+            let Some(insert) = inserts.get(index) else {
+                continue;
+            };
+            let at = self.checker.within(tree, &insert.range);
+            self.checker.report(
+                Diagnostic::new(Code::SecondInterpreter, at)
+                    .message(format!(
+                        "`{program}` reads this value a second time, as code"
+                    ))
+                    .label("quoted for the first shell only")
+                    .help("pass it as an argument or in `env`, and read it there as a variable"),
+            );
         }
         for finding in misplaced(text, &inserts) {
             let Some(insert) = inserts.get(finding.index) else {
@@ -141,53 +138,24 @@ impl<'d> Pass<'_, 'd> {
             .filter(|(_, name)| *name != "session_id")
             .filter(|(_, name)| self.may_be_set(name, scope))
             .map(|(range, _)| range);
-        let places: Vec<Span> = unquoted
+        let mut places: Vec<Span> = unquoted
             .chain(braced)
             .map(|range| self.checker.within(tree, range))
             .collect();
-        for at in places {
-            self.checker.report(
-                Diagnostic::new(Code::TypedValue, at)
-                    .message("this value is typed as it is: the program in front may run it")
-                    .label("not quoted")
-                    .help("add `| sh` when a shell reads it: `{{ … | sh }}`"),
-            );
-        }
+        places.sort_by_key(|span| (span.start, span.end));
+        let Some((first, others)) = places.split_first() else {
+            return;
+        };
+        // One text is typed at once, and is one finding.
+        let message = match others {
+            [] => "this value is typed as it is: the program in front may run it",
+            [_, ..] => "these values are typed as they are: the program in front may run them",
+        };
+        let finding = Diagnostic::new(Code::TypedValue, *first)
+            .message(message)
+            .label("not quoted")
+            .help("add `| sh` when a shell reads it: `{{ … | sh }}`");
+        let related = |finding: Diagnostic, at: &Span| finding.related(*at, "nor is this");
+        self.checker.report(others.iter().fold(finding, related));
     }
-}
-
-/// The program that will read a value as code, from the command text before the value.
-fn second_interpreter(before: &str) -> Option<&str> {
-    // Nobody looks for the program of a value further away than this.
-    const FURTHEST: usize = 4096;
-    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(FURTHEST))..];
-    static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?x) (?-u:\b)(?:
-                (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
-              | (?P<eval>eval|ssh)(?-u:\b)
-              | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
-            )",
-        )
-        .ok()
-    });
-    let start = before
-        .rfind(['\n', ';', '|'])
-        .into_iter()
-        .chain(before.rfind("&&").map(|at| at + 1))
-        .max()
-        .map_or(0, |at| at + 1);
-    // A separator inside quotes does not end the command that the quotes belong to.
-    let command = if before[start..].matches(['"', '\'']).count() % 2 == 1 || start == 0 {
-        &before[start..]
-    } else {
-        before
-            .rfind('\n')
-            .map_or(before, |newline| &before[newline + 1..])
-    };
-    let found = PROGRAM.as_ref()?.captures(command)?;
-    let program = ["shell", "eval", "script"]
-        .iter()
-        .find_map(|name| found.name(name))?;
-    Some(program.as_str())
 }

@@ -27,6 +27,17 @@ pub(super) struct Finding {
 ///
 /// From a statement on, nothing is claimed: what it leaves out is not known.
 pub(super) fn misplaced(text: &str, inserts: &[Insert]) -> Vec<Finding> {
+    let marked = with_marks(text, inserts);
+    let known = marked.find("{%").unwrap_or(marked.len());
+    let mut found = Found(Vec::new());
+    match command::read(&marked[..known], &mut found) {
+        Ok(()) => found.0,
+        Err(never) => match never {},
+    }
+}
+
+/// The text with a mark in the place of each insert that is quoted.
+pub(super) fn with_marks(text: &str, inserts: &[Insert]) -> String {
     let mut marked = String::with_capacity(text.len());
     let mut at = 0;
     for (index, insert) in inserts.iter().enumerate() {
@@ -42,12 +53,14 @@ pub(super) fn misplaced(text: &str, inserts: &[Insert]) -> Vec<Finding> {
         at = insert.range.end;
     }
     marked.push_str(text.get(at..).unwrap_or_default());
-    let known = marked.find("{%").unwrap_or(marked.len());
-    let mut found = Found(Vec::new());
-    match command::read(&marked[..known], &mut found) {
-        Ok(()) => found.0,
-        Err(never) => match never {},
-    }
+    marked
+}
+
+/// The number and the length of the mark at the start of a text.
+pub(super) fn mark(text: &str) -> Option<(usize, usize)> {
+    let (digits, _) = text.strip_prefix(MARK)?.split_once(END)?;
+    let length = MARK.len_utf8() + digits.len() + END.len_utf8();
+    Some((digits.parse().ok()?, length))
 }
 
 const END: char = '\u{fdd1}';
@@ -58,9 +71,7 @@ impl Reading for Found {
     type Error = Infallible;
 
     fn marked(&self, text: &str) -> Option<(usize, usize)> {
-        let (digits, _) = text.strip_prefix(MARK)?.split_once(END)?;
-        let length = MARK.len_utf8() + digits.len() + END.len_utf8();
-        Some((digits.parse().ok()?, length))
+        mark(text)
     }
 
     fn text(&mut self, _: &str) {}
@@ -135,6 +146,39 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_could_end_a_substitution_takes_no_values_after_it() {
+        const PATTERN: &str = "after a pattern of `case` inside `$(…)` that has no `(` before it";
+        for text in [
+            "x=$(case @ in a) ls @;; esac)",
+            "x=$(case 1 in @) ls;; esac)",
+            "x=$(if a; then case 1 in b) ls @;; esac; fi)",
+            "x=$(for a do case 1 in b) ls @;; esac; done)",
+            "x=$(f() case 1 in b) ls @;; esac; f)",
+            "x=$(function f case 1 in b) ls @;; esac; f)",
+            "x=$(time -p case 1 in b) ls @;; esac)",
+            "x=$(case 1 in (esac) ls;; b) ls @;; esac)",
+            "x=$(case 1 in (a) echo esac;; b) ls @;; esac)",
+            "x=$(case in in in) ls @;; esac)",
+        ] {
+            let last = text.matches('@').count() - 1;
+            assert_eq!(places(text), [(last, PATTERN)], "{text}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_in_a_here_document_hides_nothing_else() {
+        const NESTED: &str = "after a substitution in a here-document";
+        for text in [
+            "cat <<E\n$((1 + `a`)) @\nE",
+            "cat <<E\n$((ls)|(wc)) @\nE",
+            "cat <<E\n$((1 + $(a))) @\nE",
+            "cat <<E\n$((1 + 'a')) @\nE",
+        ] {
+            assert_eq!(places(text), [(0, NESTED)], "{text}");
+        }
+    }
+
+    #[test]
     fn what_only_looks_like_one_takes_values() {
         for text in [
             "echo @#@ '# @' \"# @\" \"$'@'\" a# @ \\# @",
@@ -144,6 +188,11 @@ mod tests {
             "echo `ls @`",
             "{% if a %}# {% endif %}@",
             "[[ $a =~ ^# ]] && echo '@' \"it's # @\"",
+            "x=$(grep case @; ls case-studies/@; echo case @ in esac) @",
+            "x=\"$(case @ in (a|@) ls @;; (*) ls \"@\" ;& (b) case 1 in (1) echo @; esac; esac; ls @) @\" @",
+            "x=`case a in a) echo @;; esac` @",
+            "case a in a) echo @;; esac; x=$(ls @) @",
+            "cat <<E\n$((1+2)) @ $(( @ * (a + $b) )) @\nE\necho @",
         ] {
             assert_eq!(places(text), [], "{text}");
         }

@@ -1,6 +1,7 @@
 //! Every expression of a document: does it parse, and does each name in it mean something?
 
 mod commands;
+mod interpreters;
 mod misplaced;
 mod names;
 mod patterns;

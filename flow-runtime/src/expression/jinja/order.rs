@@ -68,6 +68,31 @@ pub(super) fn register(environment: &mut Environment<'static>) {
         let value = alike("max", value, &by)?;
         minijinja::filters::max(state, value, by)
     });
+    environment.add_filter("dictsort", |value: Jinja, by: Kwargs| {
+        if value.kind() == ValueKind::Map {
+            let by_value = by.get::<Option<&str>>("by")? == Some("value");
+            let mut compared = members(&value)?;
+            if by_value {
+                let values = compared.iter().map(|key| value.get_item(key));
+                compared = values.collect::<Result<_, _>>()?;
+            }
+            same_kind("`dictsort`", compared.into_iter())?;
+        }
+        minijinja::filters::dictsort(&value, by)
+    });
+    environment.add_filter(
+        "groupby",
+        |value: Jinja, attribute: Option<&str>, by: Kwargs| {
+            let named = by.get::<Option<&str>>("attribute")?;
+            let default = by.get::<Option<Jinja>>("default")?;
+            let name = attribute.or(named).unwrap_or_default();
+            let items = members(&value)?;
+            let keys = items.iter();
+            let keys = keys.filter_map(|item| path(item, name).or_else(|| default.clone()));
+            same_kind("`groupby`", keys)?;
+            minijinja::filters::groupby(Jinja::from(items), attribute, by)
+        },
+    );
 }
 
 /// The filter that is an error where an operator would be.

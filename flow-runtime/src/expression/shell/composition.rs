@@ -6,6 +6,7 @@ use super::super::error::{ErrorKind, EvalError};
 use super::super::held::{Held, marked};
 use super::{Reader, texts, with_parameters, with_words, word};
 use crate::secret;
+use crate::value::Value;
 
 /// Composes a command from its text and the values its marks stand for.
 pub(super) fn compose(text: &str, held: &[Held], reader: Reader) -> Result<String, EvalError> {
@@ -150,9 +151,21 @@ impl Reading for Composition<'_> {
                 let text = texts.join(" ");
                 let digits = text.strip_prefix('-').unwrap_or(&text);
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(misplaced(
-                        "in arithmetic unless it is a whole number",
-                        "check it before",
+                    let found = match self.held.get(standing.value) {
+                        Some(Held::Value(Value::Int(_) | Value::Float(_))) => {
+                            "a number that is not whole".to_owned()
+                        }
+                        Some(Held::Value(Value::Str(_))) => "a string that is none".to_owned(),
+                        Some(Held::Value(other)) => other.noun().to_owned(),
+                        Some(Held::Raw(_) | Held::Written(_)) | None => "none".to_owned(),
+                    };
+                    return Err(EvalError::new(
+                        ErrorKind::Place,
+                        format!(
+                            "in the arithmetic of a command, `((…))`, only a whole number can stand, \
+                             and the value is {found}; make it one with `| int`, or check it before \
+                             in `when`; the command was not run"
+                        ),
                     ));
                 }
                 encoded.push_str(&text);
@@ -181,9 +194,19 @@ impl Reading for Composition<'_> {
     fn document_ends(&mut self, document: &HereDocument, valued: bool) -> Result<(), EvalError> {
         let mut lines = self.out[self.document..].split('\n');
         if valued && lines.any(|line| confuses(document, line)) {
-            return Err(misplaced(
-                "in a here-document that it would end",
-                "choose another delimiter",
+            let delimiter = &document.delimiter;
+            let way_out = match document.quoted {
+                true => {
+                    format!(", or write `<<{delimiter}` without quotes, which takes every value")
+                }
+                false => String::new(),
+            };
+            return Err(EvalError::new(
+                ErrorKind::Place,
+                format!(
+                    "a text cannot stand in the here-document `{delimiter}` with a line that would be \
+                     taken for its end; choose a delimiter that no value has{way_out}; the command was not run"
+                ),
             ));
         }
         Ok(())

@@ -139,6 +139,7 @@ fn a_value_that_cannot_be_made_safe_is_refused() {
         "echo `echo \\\\{{ x }}`",
         "echo \"`echo {{ x }}`\"",
         "echo \"$(case a in a) echo {{ x }};; esac)\"",
+        "cat <<EOF\n$(( {{ x }} + 1 ))\nEOF",
         "cat <<EOF\n$(echo {{ x }})\nEOF",
         "cat <<EOF\n`echo ')'` {{ x }}\nEOF",
     ] {
@@ -154,6 +155,39 @@ fn a_value_that_cannot_be_made_safe_is_refused() {
         Err(ErrorKind::Place)
     );
     assert_eq!(with("echo ${x{{ x }}}", r#""PATH""#), Err(ErrorKind::Place));
+}
+
+#[test]
+fn who_gives_a_value_that_does_not_fit_its_place_is_told_what_does() {
+    let refused = |source: &str, value: &str| {
+        let mut world = world();
+        world.names.push(("x", json(value)));
+        let instant = Instant::new(0, 0);
+        let template = Template::Text(sole(source, Dialect::Jinja));
+        let done = Engine::new().render_command(&template, &Context::new(&world, &instant));
+        done.unwrap_err().message
+    };
+    for (value, kind) in [
+        (r#""x; ls""#, "a string that is none"),
+        ("1.5", "a number that is not whole"),
+        ("null", "null"),
+        (r#"{"a": 1}"#, "an object"),
+    ] {
+        let message = refused("echo $(( {{ x }} ))", value);
+        assert!(
+            message.contains(&format!("the value is {kind}")),
+            "{message}"
+        );
+        assert!(message.contains("`| int`"), "{message}");
+    }
+    let message = refused("cat <<'EOF'\n{{ x }}\nEOF", r#""a\nEOF\nls""#);
+    assert!(message.contains("the here-document `EOF`"), "{message}");
+    assert!(message.contains("`<<EOF` without quotes"), "{message}");
+    let doc = "cat <<EOF\n$(( {{ x }} + 1 )) {{ x }}\nEOF";
+    assert_eq!(with(doc, "3").unwrap(), "cat <<EOF\n$(( 3 + 1 )) 3\nEOF");
+    let case = "echo \"$(case {{ x }} in (a) echo {{ x }};; esac)\"";
+    let expected = "echo \"$(case '$(a)' in (a) echo '$(a)';; esac)\"";
+    assert_eq!(with(case, r#""$(a)""#).unwrap(), expected);
 }
 
 #[test]

@@ -168,6 +168,18 @@ fn values_of_different_kinds_have_no_order() {
             "[{'n': 1}, {'n': 'a'}] | sort(attribute='n')",
             "a number and a string",
         ),
+        (
+            "{'a': 1, 'b': 'x'} | dictsort(by='value')",
+            "`dictsort` cannot order a number and a string",
+        ),
+        (
+            "[{'n': 1}, {'n': 'a'}] | groupby('n')",
+            "`groupby` cannot order a number and a string",
+        ),
+        (
+            "[{'n': 1}, {}] | groupby(attribute='n', default='-')",
+            "`groupby` cannot order a number and a string",
+        ),
     ] {
         let (kind, message) = fails(source);
         assert_eq!(kind, ErrorKind::Type, "{source}: {message}");
@@ -197,6 +209,19 @@ fn values_of_different_kinds_have_no_order() {
         ("['b', 'A'] | sort", r#"["A","b"]"#),
         ("state.files | sort(attribute='path') | length", "2"),
         ("[{'n': 1}, {}] | sort(attribute='n') | length", "2"),
+        ("[{'n': 1}, {}] | groupby('n') | length", "2"),
+        (
+            "[{'n': 2}, {'n': 1}] | groupby('n') | map(attribute=0) | list",
+            "[1,2]",
+        ),
+        (
+            "{'b': 1, 'a': 'x'} | dictsort | map('first') | list",
+            r#"["a","b"]"#,
+        ),
+        (
+            "{'b': 1, 'a': 2} | dictsort(by='value') | map('first') | list",
+            r#"["b","a"]"#,
+        ),
         ("[[2, 'a'], [1, 'b']] | min", r#"[1,"b"]"#),
     ] {
         assert_eq!(eval(source), json(value), "{source}");

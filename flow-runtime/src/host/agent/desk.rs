@@ -23,7 +23,7 @@ use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
 use crate::run::{
     Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Handouts, Happening, Named,
-    NamedTask, Part, Refusal, Status, TaskState, Tasks,
+    NamedTask, Part, Refusal, Run, Status, TaskState, Tasks,
 };
 use crate::secret;
 use crate::value::Value;
@@ -140,6 +140,8 @@ pub(super) enum Heard {
     Taken,
     /// The step had its result before, and this one changes nothing.
     Repeated,
+    /// Somebody else has given another result first, and this one changes nothing.
+    Outdone,
     /// The step is over when its tasks are, and takes no result.
     OfTasks,
 }
@@ -490,17 +492,27 @@ impl Desk {
 
     /// Records something and does what follows from it.
     async fn record(&mut self, happening: Happening) -> Result<(), Error> {
-        loop {
+        self.record_while(happening, |_| true).await.map(drop)
+    }
+
+    /// The same as long as something holds; gives whether it was recorded.
+    async fn record_while(
+        &mut self,
+        happening: Happening,
+        holds: impl Fn(&Run) -> bool,
+    ) -> Result<bool, Error> {
+        while holds(&self.driver.run) {
             match self.driver.append(happening.clone()).await {
                 Ok(effects) => {
                     self.act(effects).await?;
-                    return self.conclude().await;
+                    return self.conclude().await.map(|()| true);
                 }
                 // Somebody else wrote first: take that in, and look again.
                 Err(Error::Journal(journal::Error::Fenced { .. })) => self.refresh().await?,
                 Err(error) => return Err(error),
             }
         }
+        Ok(false)
     }
 
     async fn look(
@@ -852,8 +864,22 @@ impl Desk {
         let part = run.part(&action);
         let task = self.task_of(part);
         self.driver.host.expect_session_here(run)?;
-        let happening = happening(&action, submission)?;
-        self.record(foreign(happening)).await?;
+        let happening = foreign(happening(&action, submission)?);
+        let asks = |run: &Run| run.action(action.id).is_some();
+        if !self.record_while(happening.clone(), asks).await? {
+            // Somebody else was first, perhaps with the same.
+            let Driver { host, id, .. } = &self.driver;
+            let counts = host.answer_to(*id, action.id)?;
+            let heard = match counts == Some(host.scrubbed(*id, happening)) {
+                true => Heard::Repeated,
+                false => Heard::Outdone,
+            };
+            return Ok(Submitted::Here {
+                heard,
+                step: name,
+                task,
+            });
+        }
         // Its sub-agent is there after all.
         if let Part::Task { tasks, .. } = part {
             self.left.remove(&tasks);

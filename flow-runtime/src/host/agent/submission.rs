@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use super::desk::{Heard, Request, Submitted};
 use super::{AgentError, Agents, Patience, TaskPage, Turn};
 use crate::journal::RunId;
-use crate::run::{Failure, FailureKind};
+use crate::run::{Failure, FailureKind, unnumbered};
 use crate::value::Value;
 
 /// Results that are remembered.
@@ -101,14 +101,13 @@ impl Agents {
                 ))
             }
             // Whoever submits the same once more is answered as before.
-            (Heard::Repeated, _) => self
-                .remembered(run, step)
-                .is_some_and(|it| it != said)
-                .then(|| {
-                    format!(
-                        "`{step}` had another result before, which counts; this one was not used"
-                    )
-                }),
+            (Heard::Repeated, _) => {
+                let before = self.remembered(run, step);
+                before
+                    .is_some_and(|it| it != said)
+                    .then(|| outdone(&format!("`{step}`")))
+            }
+            (Heard::Outdone, _) => Some(outdone(&format!("`{step}`"))),
             (Heard::OfTasks, _) => Some(format!(
                 "`{step}` is over when its tasks are: a result for it is not used"
             )),
@@ -189,10 +188,6 @@ struct Taken {
     callers: Vec<Option<String>>,
 }
 
-/// The name of a step without the number that tells it from the same step before.
-fn unnumbered(name: &str) -> &str {
-    match name.rsplit_once('~') {
-        Some((before, number)) if number.parse::<u64>().is_ok() => before,
-        _ => name,
-    }
+fn outdone(step: &str) -> String {
+    format!("{step} had another result before, which counts; this one was not used")
 }
