@@ -274,10 +274,14 @@ async fn get_workflow_status(
         };
         let turn = server.agents.next(run, None, page, patience).await?;
         let next = answer(&server, turn)?;
+        status.missing_secrets = next.missing_secrets;
         status.status = standing::told(next.status, status.alive);
         status.interrupted = standing::is_interrupted(next.status, status.alive);
         let report = server.host.report(run)?;
-        status.note = standing::way_on(&report, next.status, status.alive);
+        status.note = next
+            .note
+            .filter(|_| !status.missing_secrets.is_empty())
+            .or_else(|| standing::way_on(&report, next.status, status.alive));
         status.wake_at = next.wake_at;
         let step = next.step;
         let mut all = standing::pending(&server, &report)?.into_iter();
@@ -444,6 +448,12 @@ async fn resume_workflow(
             "`max_states` and `execution_timeout` let a failed run try again with more, and {run} has not failed: leave them out"
         )));
     }
+    let secrets = Given::from(&Value::Object(request.inputs));
+    let given = server.host.give_secrets(run, &secrets);
+    given.map_err(|error| match error {
+        host::Error::Inputs(_) => Refused(format!("`inputs`: {error}")),
+        error => error.into(),
+    })?;
     let heard = server.audience.overhear(&server.host, run, &call);
     let wait = patience(request.wait_seconds);
     let turn = match agents.resume_with(run, allowance).await {
@@ -468,6 +478,7 @@ async fn resume_workflow(
         output: next.output,
         return_values: next.return_values,
         error: next.error,
+        missing_secrets: next.missing_secrets,
         note: next.note,
     })
 }
@@ -539,6 +550,7 @@ fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
         output: Room::new().value(turn.output.to_json(), "output"),
         return_values: return_values.unwrap_or_default(),
         error: turn.error.map(|error| error.message),
+        missing_secrets: turn.missing_secrets,
         note: turn.note.or(way_on),
     })
 }

@@ -120,6 +120,13 @@ pub(super) fn way_on(report: &Report, status: LoopStatus, alive: bool) -> Option
             "the run was interrupted, and nobody goes on with it: {resume} does"
         ));
     }
+    if let Some(first) = report.missing_secrets.first() {
+        let missing = report.missing_secrets.join("`, `");
+        return Some(format!(
+            "the run needs the secret `{missing}`, which was given by hand and is not kept: {resume} \
+             and `inputs: {{\"{first}\": …}}` gives it again"
+        ));
+    }
     match status {
         LoopStatus::Sleeping if !alive => Some(format!("nobody wakes the run: {resume} does")),
         LoopStatus::Failed => {
@@ -272,6 +279,7 @@ pub(super) fn status(
         saved_workflow_name: kept.map(|kept| kept.name.clone()),
         recursion_depth: report.recursion_depth,
         error: report.error.as_ref().map(|error| error.message.clone()),
+        missing_secrets: report.missing_secrets.clone(),
         total_elapsed_time: seconds(report.elapsed_ms),
         states_executed: report.states_executed,
         session_id: report.last_session,
