@@ -24,6 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Stopped, Usage};
+use crate::findings;
 use crate::target;
 
 /// What the journal's file is called.
@@ -428,7 +429,7 @@ impl Workflows for Known {
             return Err(NoWorkflow::Unknown(target::no_workflow(name, &names)));
         };
         let compiled = target::entry(&self.library, &entry);
-        graph(compiled.map_err(unreadable)?)
+        graph(compiled.map_err(unreadable)?, &format!("`{name}`"))
     }
 
     fn compile(&self, definition: &Value) -> Result<Graph, NoWorkflow> {
@@ -436,7 +437,7 @@ impl Workflows for Known {
             Value::Str(text) => Source::new(INLINE, text.as_ref()),
             other => Source::from_value(INLINE, &other.to_json()),
         };
-        graph(compile(source, &self.library))
+        graph(compile(source, &self.library), "given here")
     }
 
     fn keep(&self, definition: &Value) -> Result<Option<Kept>, String> {
@@ -455,15 +456,13 @@ impl Workflows for Known {
     }
 }
 
-/// The graph, or the first thing that is wrong with the definition.
-fn graph(compiled: Compiled) -> Result<Graph, NoWorkflow> {
-    let first = compiled
-        .findings
-        .iter()
-        .find(|finding| finding.severity == Severity::Error)
-        .map(|finding| finding.message.clone());
+/// The graph, or the first thing that is wrong with the definition, and where.
+fn graph(compiled: Compiled, which: &str) -> Result<Graph, NoWorkflow> {
+    let first = findings::lines(&compiled, Severity::Error)
+        .into_iter()
+        .next();
     compiled.into_graph().ok_or_else(|| {
         let reason = first.unwrap_or_else(|| "it has errors".to_owned());
-        NoWorkflow::Invalid(format!("the workflow is not valid: {reason}"))
+        NoWorkflow::Invalid(format!("the workflow {which} is not valid: {reason}"))
     })
 }

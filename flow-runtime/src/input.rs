@@ -335,7 +335,15 @@ fn find_secret(field: &Field, given: Option<Value>) -> Result<Option<(String, Re
             }
             (Err(_), None) => return Ok(None),
         },
-        Some(Value::Str(text)) => match text.parse() {
+        Some(given) => return given_secret(&given).map(Some),
+    };
+    long_enough(text).map(|text| Some((text, reference)))
+}
+
+/// The value of a secret that somebody gives, and where it comes from.
+pub(crate) fn given_secret(given: &Value) -> Result<(String, Reference), String> {
+    let (text, reference) = match given {
+        Value::Str(text) => match text.parse() {
             Ok(reference @ (Reference::Environment(_) | Reference::File(_))) => {
                 let reference = whole(reference);
                 match read_reference(&reference) {
@@ -348,20 +356,22 @@ fn find_secret(field: &Field, given: Option<Value>) -> Result<Option<(String, Re
                 (text.to_string(), Reference::Hand)
             }
         },
-        Some(value @ (Value::Bool(_) | Value::Int(_) | Value::Float(_))) => {
-            (value.to_string(), Reference::Hand)
-        }
-        Some(Value::List(_) | Value::Map(_)) => {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => (given.to_string(), Reference::Hand),
+        Value::Null | Value::List(_) | Value::Map(_) => {
             return Err("is secret and must be a text".to_owned());
         }
     };
-    if text.len() < secret::SHORTEST {
-        return Err(format!(
+    long_enough(text).map(|text| (text, reference))
+}
+
+fn long_enough(text: String) -> Result<String, String> {
+    match text.len() < secret::SHORTEST {
+        true => Err(format!(
             "is secret and has fewer than {} characters, too few to be kept out of what commands say",
             secret::SHORTEST
-        ));
+        )),
+        false => Ok(text),
     }
-    Ok(Some((text, reference)))
 }
 
 /// A reference that means the same wherever the run is resumed.

@@ -1,6 +1,7 @@
 """How the server begins, is reached and ends."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,15 @@ HANG = """\
 name: hang
 steps:
   - {id: wait, type: shell, command: "echo $$ > pid; exec sleep 1000", timeout: 1h}
+"""
+# Asks twice, and does something after each answer.
+BETWEEN = """\
+name: between
+steps:
+  - {id: a, type: prompt, kind: confirm, message: "one?"}
+  - {id: s1, type: shell, by: server, command: "echo s1 >> side"}
+  - {id: b, type: prompt, kind: confirm, message: "two?"}
+  - {id: s2, type: shell, by: server, command: "echo s2 >> side"}
 """
 
 
@@ -112,9 +122,10 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
-async def _begun(place):
+async def _begun(place, tool="flow", asked={"flow_name": "hang"}, text=HANG):
     """A server with a run under way, by hand so that its end can be watched."""
-    place.workflow("hang", HANG)
+    if text:
+        place.workflow("hang", text)
     process = await asyncio.create_subprocess_exec(
         FLOW, "serve", cwd=place.project, env=place.env,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -123,12 +134,31 @@ async def _begun(place):
     for message in (
         {"id": 1, "method": "initialize", "params": initialize},
         {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": "flow", "arguments": {"flow_name": "hang"}}},
+        {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": asked}},
     ):
         process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     pid = place.project / "pid"
     await until(lambda: pid.exists() and pid.read_text().strip())
     return process, int(pid.read_text())
+
+
+@contextlib.asynccontextmanager
+async def _session(served):
+    """A session over HTTP, by hand so that its end can be chosen; saying nothing ends it."""
+    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(300)) as http:
+        async def say(method, params=None, **more):
+            if method is None:
+                return await http.delete(served.url, headers=session)
+            said = {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {}), **more}
+            return await http.post(served.url, json=said, headers=session)
+
+        session = {}
+        initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        begun = await say("initialize", initialize, id=1)
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+        await say("notifications/initialized")
+        yield say
 
 
 async def ends(place, process, child):
@@ -155,6 +185,70 @@ async def a_server_told_to_stop_leaves_nothing(place):
         assert await process.wait() == 0, (await process.stderr.read()).decode()
         assert gone(child)
         (place.project / "pid").unlink()
+
+
+async def a_server_told_to_stop_answers_open_calls_and_leaves_their_runs_to_be_gone_on_with(place):
+    place.workflow("hang", HANG.replace("exec sleep 1000", "while [ ! -e go ]; do sleep 0.01; done"))
+    pid = place.project / "pid"
+    runs = []
+    for tool, asked in (("run_workflow", {"workflow_name": "hang"}), ("flow", {"flow_name": "hang"})):
+        async with place.serve() as served, _session(served) as say:
+            asking = say("tools/call", {"name": tool, "arguments": asked}, id=2)
+            open_call = asyncio.create_task(asking)
+            await until(lambda: pid.exists() and pid.read_text().strip())
+            served.process.send_signal(signal.SIGTERM)
+            answer = await open_call
+            assert await served.process.wait() == 0
+        said = [json.loads(line[5:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+        answer = next(it for it in said if it.get("id") == 2)["result"]["structuredContent"]
+        expect(answer, status="waiting")
+        assert "interrupted" in answer["note"], answer
+        runs.append(answer["workflow_id"])
+        assert gone(int(pid.read_text()))
+        pid.unlink()
+    for tool, asked in (("run_workflow", {"workflow_name": "hang"}), ("flow", {"flow_name": "hang"})):
+        process, child = await _begun(place, tool, asked, text=None)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0, (await process.stderr.read()).decode()
+        said = [json.loads(line) for line in (await process.stdout.read()).splitlines()]
+        answer = next(it for it in said if it.get("id") == 2)["result"]["structuredContent"]
+        expect(answer, status="waiting")
+        runs.append(answer["workflow_id"])
+        pid.unlink()
+    (place.project / "go").touch()
+    for run in runs:
+        await place.flow("resume", run)
+
+
+async def a_client_that_ends_its_session_leaves_its_runs_to_the_server(place):
+    place.workflow("hang", HANG.replace("exec sleep 1000", "while [ ! -e go ]; do sleep 0.01; done"))
+    pid = place.project / "pid"
+    async with place.serve() as served:
+        async with _session(served) as say:
+            asked = {"name": "run_workflow", "arguments": {"workflow_name": "hang"}}
+            open_call = asyncio.create_task(say("tools/call", asked, id=2))
+            await until(lambda: pid.exists() and pid.read_text().strip())
+            assert (await say(None)).status_code == 204
+            # Nothing is answered in a session that has ended.
+            await open_call
+        async with served.connect() as client:
+            run = (await call(client, "list_runs", {}))["runs"][0]
+            (place.project / "go").touch()
+            ended = await call(client, "get_workflow_status", {"workflow_id": run["workflow_id"], "wait_seconds": 300})
+            expect(ended, status="completed")
+
+
+async def what_a_command_line_has_done_a_server_does_not_do_again(place):
+    place.workflow("between", BETWEEN)
+    async with place.connect() as client:
+        for tool, asked in (("start_workflow", {"workflow": "between"}), ("run_workflow", {"workflow_name": "between"})):
+            run = (await call(client, tool, asked))["workflow_id"]
+            await place.flow("answer", run, "true", code=None)
+            done = {"workflow_id": run, "step_id": "b", "result": {"confirmed": True}}
+            expect(await call(client, "submit_step_result", done), status="completed")
+            side = place.project / "side"
+            assert side.read_text().split() == ["s1", "s2"], (tool, side.read_text())
+            side.unlink()
 
 
 async def several_servers_share_a_project(place):

@@ -416,6 +416,12 @@ async fn resume_workflow(
             "`max_states` and `execution_timeout` let a failed run try again with more, and {run} has not failed: leave them out"
         )));
     }
+    let secrets = Given::from(&Value::Object(request.inputs));
+    let given = server.host.give_secrets(run, &secrets);
+    given.map_err(|error| match error {
+        host::Error::Inputs(_) => Refused(format!("`inputs`: {error}")),
+        error => error.into(),
+    })?;
     let heard = server.audience.overhear(&server.host, run, &call);
     let wait = patience(request.wait_seconds);
     let turn = match agents.resume_with(run, allowance).await {
@@ -441,6 +447,7 @@ async fn resume_workflow(
         output: next.output,
         return_values: next.return_values,
         error: next.error,
+        missing_secrets: next.missing_secrets,
         note: next.note,
     })
 }
@@ -505,6 +512,7 @@ fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
         output,
         return_values: return_values.unwrap_or_default(),
         error: turn.error.map(|error| excerpt::reason(error.message)),
+        missing_secrets: turn.missing_secrets,
         note: turn.note.or(way_on),
     })
 }

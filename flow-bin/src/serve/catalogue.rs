@@ -71,7 +71,10 @@ impl Shelves {
 
     /// Tells from now on when workflows appear or go.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Changed> {
-        self.changes.subscribe()
+        let changes = self.changes.subscribe();
+        // What there is now is what changes from now on are told from.
+        self.reading();
+        changes
     }
 
     /// Looks now and then whether workflows came or went, for those who wait to be told.

@@ -4,22 +4,24 @@
     reason = "log messages are on their way out of the protocol and still in use"
 )]
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam,
+    CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, SubscriptionContext, SubscriptionSendError,
 };
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::watch;
 
 use super::catalogue::Changed;
 use super::instructions::instructions;
@@ -51,6 +53,8 @@ pub(crate) struct Connection {
     structure: Structure,
     /// What its terminal sessions are shared under.
     circle: Arc<str>,
+    /// Calls that are not answered yet, to tell them that their client wants no answer.
+    open: Mutex<HashMap<RequestId, watch::Sender<bool>>>,
 }
 
 impl Connection {
@@ -63,7 +67,12 @@ impl Connection {
                 "connection {}",
                 CONNECTIONS.fetch_add(1, Ordering::Relaxed)
             )),
+            open: Mutex::default(),
         }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<RequestId, watch::Sender<bool>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,6 +125,17 @@ impl ServerHandler for Connection {
         })
     }
 
+    async fn on_cancelled(
+        &self,
+        told: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        let open = self.open();
+        if let Some(call) = told.request_id.as_ref().and_then(|id| open.get(id)) {
+            call.send_replace(true);
+        }
+    }
+
     /// Clients with a session are told of changes from now on, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.server.shelves.changes();
@@ -144,6 +164,7 @@ impl ServerHandler for Connection {
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
+                () = self.server.left() => return Ok(()),
                 more = next(&mut changes) => {
                     // What the client did not ask for is refused by the sink.
                     let tools = sink.notify_tool_list_changed().await;
@@ -228,19 +249,25 @@ impl ServerHandler for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let parameters = request.arguments.take().unwrap_or_default();
         let circle = Arc::clone(&self.circle);
+        let (tell_off, told_off) = watch::channel(false);
+        let id = context.id.clone();
         let call = Call::new(
             &mut request,
             context,
             &self.threshold,
             self.structure,
             circle,
+            told_off,
         );
         let server = Arc::clone(&self.server);
         let offers = &self.server.offers;
         let Some(answering) = offers.call(server, &request.name, parameters, call) else {
             return Err(unknown(&self.server, &request.name));
         };
-        Ok(match answering.await {
+        self.open().insert(id.clone(), tell_off);
+        let answered = answering.await;
+        self.open().remove(&id);
+        Ok(match answered {
             Ok(answer) => answer,
             Err(Refused(reason)) => CallToolResult::error(vec![ContentBlock::text(reason)]).into(),
         })

@@ -8,22 +8,27 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context as Task, Poll};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use flow_runtime::journal::Hash;
 use flow_runtime::secret::TOKEN;
+use http_body::{Frame, SizeHint};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::heard;
 use crate::engine::Interrupts;
@@ -35,6 +40,22 @@ const PATH: &str = "/mcp";
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 /// Characters of the shortest token that a person may choose: what can be guessed is no token.
 const SHORTEST: usize = 16;
+
+/// How long clients are given to take the answers of a server that ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// How a server ends: when it is told to, and what it lets go of before its last answers.
+pub(super) struct Ending {
+    interrupts: Interrupts,
+    leave: Box<dyn FnOnce() + Send>,
+}
+
+impl Ending {
+    pub(super) fn new(interrupts: Interrupts, leave: impl FnOnce() + Send + 'static) -> Self {
+        let leave = Box::new(leave);
+        Ending { interrupts, leave }
+    }
+}
 
 /// What a request must show.
 #[derive(Clone)]
@@ -60,7 +81,7 @@ pub(super) async fn serve<H: ServerHandler>(
     address: &str,
     door: Door,
     directory: &Path,
-    mut interrupts: Interrupts,
+    ending: Ending,
     output: &mut Output,
 ) -> Result<()> {
     let listener = listen(address).await?;
@@ -72,8 +93,10 @@ pub(super) async fn serve<H: ServerHandler>(
     let stop = config.cancellation_token.clone();
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(connect()), sessions, config);
+    let answers = Answers::default();
     let router = Router::new()
         .nest_service(PATH, service)
+        .layer(middleware::from_fn_with_state(answers.clone(), count))
         .layer(middleware::from_fn(answer_unreadable))
         .layer(middleware::from_fn(answer_ended))
         .layer(middleware::from_fn_with_state(door.clone(), admit));
@@ -87,7 +110,14 @@ pub(super) async fn serve<H: ServerHandler>(
         }
     }
     let until = async move {
+        let Ending {
+            mut interrupts,
+            leave,
+        } = ending;
         interrupts.next().await;
+        // Calls that wait are answered now; their answers are given before connections are closed.
+        leave();
+        let _ = tokio::time::timeout(LAST_ANSWERS, answers.given()).await;
         // Streams that are open would keep the server from ending.
         stop.cancel();
     };
@@ -95,6 +125,68 @@ pub(super) async fn serve<H: ServerHandler>(
         .with_graceful_shutdown(until)
         .await?;
     Ok(())
+}
+
+/// Answers that are on their way.
+#[derive(Clone, Default)]
+struct Answers(watch::Sender<usize>);
+
+impl Answers {
+    /// Returns when there are none.
+    async fn given(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
+    }
+
+    fn one(&self) -> OnItsWay {
+        self.0.send_modify(|open| *open += 1);
+        OnItsWay(self.clone())
+    }
+}
+
+/// One of them, until its last byte was taken or its client is gone.
+struct OnItsWay(Answers);
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|open| *open -= 1);
+    }
+}
+
+/// Counts the answers to what clients ask.
+async fn count(State(answers): State<Answers>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let one = answers.one();
+    let answer = next.run(request).await;
+    answer.map(|body| Body::new(Answer { body, _one: one }))
+}
+
+/// What is said in an answer.
+struct Answer {
+    body: Body,
+    _one: OnItsWay,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Task<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(task)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Listens on an address of this machine.

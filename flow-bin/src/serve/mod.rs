@@ -165,6 +165,10 @@ impl Server {
         }
     }
 
+    fn is_leaving(&self) -> bool {
+        *self.leaving.borrow()
+    }
+
     /// Returns when the server ends.
     async fn left(&self) {
         let mut leaving = self.leaving.subscribe();
@@ -209,7 +213,8 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
             let interrupts = Interrupts::new()?;
             let connect = || fixture::Fixture;
             let door = http::Door::Open;
-            http::serve(connect, address, door, &directory, interrupts, output).await?;
+            let ending = http::Ending::new(interrupts, || ());
+            http::serve(connect, address, door, &directory, ending, output).await?;
             Ok(Exit::Done)
         });
     }
@@ -231,7 +236,9 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
                 let directory = journal.parent().unwrap_or(Path::new("."));
                 let shared = Arc::clone(&server);
                 let connect = move || Connection::new(&shared, Structure::Tree);
-                http::serve(connect, address, door, directory, interrupts, output).await
+                let leaving = Arc::clone(&server);
+                let ending = http::Ending::new(interrupts, move || leaving.leave());
+                http::serve(connect, address, door, directory, ending, output).await
             }
         };
         look_out.abort();

@@ -33,8 +33,8 @@ fn is_drivable(server: &Server) -> bool {
 pub(super) fn list(server: &Server) -> Vec<Prompt> {
     let arguments = vec![
         PromptArgument::new("workflow")
-            .with_description("The workflow to drive")
-            .with_required(true),
+            .with_description("The workflow to drive; not needed with `run`")
+            .with_required(false),
         PromptArgument::new("inputs")
             .with_description("Its inputs, as a JSON object or as key=value words")
             .with_required(false),

@@ -36,7 +36,7 @@ pub(crate) enum Followed {
 impl Server {
     /// Drives a run in the background and waits for it as long as the call may: until it is let
     /// go of, or asks somebody while it goes on otherwise. A call that is cancelled meanwhile
-    /// cancels the run.
+    /// cancels the run; a server that ends leaves it as it is.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         run: RunId,
@@ -50,7 +50,10 @@ impl Server {
             biased;
             stood = stood(driven.clone()) => stood,
             () = call.cancelled() => {
-                self.cancel(run).await?;
+                // A server that ends gives its calls up as well, and nobody has cancelled anything.
+                if !self.is_leaving() {
+                    self.cancel(run).await?;
+                }
                 stood(driven).await
             }
             () = self.asks(run, &driven) => return Ok(Followed::Going),

@@ -141,6 +141,13 @@ pub(super) fn way_on(report: &Report, status: LoopStatus, alive: bool) -> Option
             "the run was interrupted, and nobody goes on with it: {resume} does"
         ));
     }
+    if let Some(first) = report.missing_secrets.first() {
+        let missing = report.missing_secrets.join("`, `");
+        return Some(format!(
+            "the run needs the secret `{missing}`, which was given by hand and is not kept: {resume} \
+             and `inputs: {{\"{first}\": …}}` gives it again"
+        ));
+    }
     match status {
         LoopStatus::Sleeping if !alive => Some(format!("nobody wakes the run: {resume} does")),
         LoopStatus::Failed => {
@@ -278,6 +285,8 @@ pub(super) struct Standing {
     /// Whether an agent drives it, and what that has to do.
     is_agents: bool,
     step: Option<AgentStep>,
+    /// Secrets without which it cannot go on.
+    missing_secrets: Vec<String>,
 }
 
 impl Standing {
@@ -307,21 +316,28 @@ impl Standing {
         };
         let alive = !is_over && is_alive(server, run);
         let is_agents = turn.is_some();
-        let (status, wakes, step) = match turn {
-            Some(turn) => (turn_status(turn.status), turn.wakes, turn.step),
+        let (status, wakes, step, missing_secrets, note) = match turn {
+            Some(turn) => {
+                // It says how to give them.
+                let note = turn.note.filter(|_| !turn.missing_secrets.is_empty());
+                let status = turn_status(turn.status);
+                (status, turn.wakes, turn.step, turn.missing_secrets, note)
+            }
             None => {
                 let wakes = server.host.sleeps_until(&report)?;
-                (loop_status(server, &report)?, wakes, None)
+                let missing = report.missing_secrets.clone();
+                (loop_status(server, &report)?, wakes, None, missing, None)
             }
         };
         Ok(Standing {
             status: told(status, alive),
             alive,
             interrupted: is_interrupted(status, alive),
-            note: way_on(&report, status, alive),
+            note: note.or_else(|| way_on(&report, status, alive)),
             wake_at: wakes.map(time::iso),
             is_agents,
             step,
+            missing_secrets,
             report,
         })
     }
@@ -415,6 +431,7 @@ pub(super) async fn status(
             Extent::Answer { .. } => error(&report),
             Extent::Whole => report.error.as_ref().map(|error| error.message.clone()),
         },
+        missing_secrets: standing.missing_secrets,
         total_elapsed_time: seconds(report.elapsed_ms),
         states_executed: report.states_executed,
         session_id: report.last_session,

@@ -20,6 +20,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use super::Server;
 use super::line::{Structure, Written};
@@ -105,6 +106,8 @@ pub(crate) struct Call {
     pub(crate) circle: Arc<str>,
     /// How the structure of the answer gets there.
     structure: Structure,
+    /// Whether the client has said that it wants no answer.
+    told_off: watch::Receiver<bool>,
 }
 
 impl Call {
@@ -114,6 +117,7 @@ impl Call {
         threshold: &Threshold,
         structure: Structure,
         circle: Arc<str>,
+        told_off: watch::Receiver<bool>,
     ) -> Self {
         let version = context.protocol_version();
         let is_stateless =
@@ -124,6 +128,7 @@ impl Call {
             is_stateless,
             log: threshold.wanted(&context, is_stateless),
             structure,
+            told_off,
             // Clients without a connection cannot be told apart.
             circle: match is_stateless {
                 true => Arc::from(UNCONNECTED),
@@ -142,9 +147,25 @@ impl Call {
             .is_some_and(|it| shows_forms(&it))
     }
 
-    /// Returns when the client no longer wants an answer.
+    /// Returns when the client no longer wants an answer: it has said so, or, where there are no
+    /// sessions, closed the stream that the answer was to come on. A client that ends its session
+    /// leaves, and has cancelled nothing.
     pub(crate) async fn cancelled(&self) {
-        self.context.ct.cancelled().await;
+        let told = async {
+            if self.told_off.clone().wait_for(|told| *told).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let hung_up = async {
+            match self.is_stateless {
+                true => self.context.ct.cancelled().await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = told => {}
+            () = hung_up => {}
+        }
     }
 }
 

@@ -72,7 +72,7 @@ pub struct GetWorkflowStatusResponse {
     pub final_state: Option<String>,
     /// How many states were executed.
     pub states_executed: u64,
-    /// From its start to its last event, in seconds.
+    /// From its start to its last event, in seconds; to now while some process goes on with it.
     pub total_elapsed_time: f64,
     /// The flattened state.
     pub state: Value,
@@ -105,6 +105,10 @@ pub struct GetWorkflowStatusResponse {
     pub next_log_cursor: Option<String>,
     /// Why the run failed; null when it did not.
     pub error: Option<String>,
+    /// The secret inputs that the run waits for, because they were given by hand to a server that is
+    /// gone; absent when there are none. `resume_workflow` takes them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_secrets: Vec<String>,
     /// What leads on from here where nothing in the answer does: for a run that was interrupted or
     /// has failed; null otherwise.
     pub note: Option<String>,
@@ -211,8 +215,13 @@ pub struct NextStepResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
-    /// That a submitted result was not used and why, what leads on from a run that has failed, or
-    /// that `output` of a task that ended long ago is no longer kept; null otherwise.
+    /// The secret inputs that the run waits for, because they were given by hand to a server that is
+    /// gone; absent when there are none. `resume_workflow` takes them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_secrets: Vec<String>,
+    /// That a submitted result was not used and why, what leads on from a run that has failed or
+    /// misses a secret, or that `output` of a task that ended long ago is no longer kept; null
+    /// otherwise.
     pub note: Option<String>,
 }
 
@@ -494,6 +503,10 @@ pub struct ResumeWorkflowRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 7200.0))]
     pub execution_timeout: Option<f64>,
+    /// For a run with `missing_secrets`: those inputs again, by name, each as its value, `env:NAME`
+    /// or `file:PATH`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
     /// How long to wait for the next step, in seconds, while the server works.
     #[serde(default = "fifty_seconds")]
     #[schemars(range(min = 0.0, max = 7200.0))]
@@ -534,6 +547,10 @@ pub struct ResumeWorkflowResponse {
     pub return_values: Entries<String>,
     /// Why it failed; null when it did not.
     pub error: Option<String>,
+    /// The secret inputs that the run waits for, because they were given by hand to a server that is
+    /// gone; absent when there are none. `inputs` gives them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_secrets: Vec<String>,
     /// What leads on from a run that has failed; null otherwise.
     pub note: Option<String>,
 }

@@ -245,7 +245,12 @@ impl Driver {
 
     /// Begins what the run wants and nobody here does; `fresh` when nobody else has begun it either.
     pub(super) fn begin_missing(&mut self, fresh: bool) {
-        for effect in self.run.taken_over(now()) {
+        self.begin_left(self.run.taken_over(now()), fresh);
+    }
+
+    /// The same for these.
+    pub(super) fn begin_left(&mut self, effects: Vec<Effect>, fresh: bool) {
+        for effect in effects {
             match &effect {
                 effect if self.has_begun(effect) => {}
                 // Whoever began it is gone.
@@ -476,7 +481,7 @@ impl Driver {
             };
             match appended {
                 Ok(_) => {}
-                Err(Error::Journal(journal::Error::Fenced { .. })) => self.read_on(|_, _| {})?,
+                Err(Error::Journal(journal::Error::Fenced { .. })) => drop(self.read_on()?),
                 Err(error) => return Err(error),
             }
         }
@@ -509,6 +514,19 @@ impl Driver {
                 self.parked.remove(&call);
                 Ok(())
             }
+        }
+    }
+
+    /// Lets go of what came of something under way: whoever has the run by now sees to it.
+    pub(super) fn leave(&mut self, message: &Message) {
+        match message {
+            Message::Happened(happening) => {
+                if let Some(ended) = happening.ends() {
+                    self.give_up(ended);
+                }
+            }
+            Message::Parked(action) => self.give_up(*action),
+            Message::Rests(_) | Message::GoesOn(_) => {}
         }
     }
 
@@ -887,18 +905,22 @@ impl Driver {
         due.min()
     }
 
-    /// Takes in what others have written to this run.
-    pub(super) fn catch_up(&mut self) -> Result<(), Error> {
-        self.read_on(Self::act)
+    /// Takes in what others have written to this run, and does what they want because of it. Only
+    /// whoever has the right to act on the run may call this.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        let effects = self.read_on()?;
+        effects.into_iter().for_each(|effect| self.act(effect));
+        Ok(())
     }
 
-    /// Takes in what others have written to this run, and what they want because of it. Gives
-    /// whether there was any.
-    pub(super) fn read_on(&mut self, mut act: impl FnMut(&mut Self, Effect)) -> Result<(), Error> {
+    /// Takes in what others have written to this run. Gives what happened meanwhile, and of what
+    /// was wanted meanwhile only what still is: whoever wrote the rest has done it.
+    pub(super) fn read_on(&mut self) -> Result<Vec<Effect>, Error> {
         let others = self
             .host
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
+        let mut effects = Vec::new();
         for event in Recorded::all(&others)? {
             if let Listed::Running(_) = self.listed {
                 self.listed = Listed::Otherwise;
@@ -908,11 +930,27 @@ impl Driver {
             if let Some(action) = event.event.what.ends() {
                 self.give_up(action);
             }
-            for effect in event.apply(&mut self.run, None)? {
-                act(self, effect);
-            }
+            effects.extend(event.apply(&mut self.run, None)?);
         }
-        Ok(())
+        Ok(self.run.still_wanted(effects, now()))
+    }
+
+    /// Whether something that was wanted still is, and nobody here does it.
+    pub(super) fn still_wants(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Act(action) => {
+                self.run.action(action.id).is_some() && !self.tasks.contains_key(&action.id)
+            }
+            Effect::Sleep { timer, .. } => {
+                self.sleeps_for(*timer) && !self.tasks.contains_key(timer)
+            }
+            Effect::Yield => self.run.pending().contains(&Effect::Yield),
+            Effect::Stop(_)
+            | Effect::Entered(_)
+            | Effect::Left { .. }
+            | Effect::Told { .. }
+            | Effect::Finish(_) => true,
+        }
     }
 
     /// Does what a run wants.
@@ -1054,12 +1092,16 @@ impl Driver {
             (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
             _ => data.last_node.clone(),
         };
-        // A run that was stopped has gone on until now, whatever was recorded last.
-        let until = match status {
-            Some(ReportStatus::Interrupted) if data.status == Status::Running => {
-                now().max(self.last_at)
-            }
-            _ => self.last_at,
+        // A run that was stopped has gone on until now, whatever was recorded last; so has one that
+        // somebody goes on with.
+        let is_going = match status {
+            Some(ReportStatus::Interrupted) => true,
+            None => self.host.journal().is_held(self.id),
+            Some(_) => false,
+        };
+        let until = match is_going && data.status == Status::Running {
+            true => now().max(self.last_at),
+            false => self.last_at,
         };
         let latest = data.latest_session();
         let mut variables = data.variables.clone();

@@ -24,8 +24,8 @@ use crate::briefs::Briefs;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    ActionId, Effect, Evaluator, Event, Expressions, Failure, Happening, Program, Refusal, Run,
-    Start, Status, time,
+    Action, ActionId, Effect, Evaluator, Event, Expressions, Failure, Happening, Named, Program,
+    Refusal, Run, Start, Status, time,
 };
 use crate::secret::{self, Reference};
 use crate::terminal::{self, Terminals};
@@ -688,6 +688,29 @@ impl Host {
             history.extend(effects.map(|effect| (at, masked_effect(&effect))));
         }
         Ok(history)
+    }
+
+    /// What was recorded as the result of a step of a run, with what was to be done; `None` when it
+    /// has none by that name.
+    pub(super) fn recorded_result(
+        &self,
+        run: RunId,
+        name: &str,
+    ) -> Result<Option<(Action, Happening)>, Error> {
+        let program = self.program(self.journal().run(run)?.definition)?;
+        let mut replayed = Run::new(program);
+        let mut found = None;
+        let events = self.journal().events(run, 1.., usize::MAX)?;
+        for recorded in Recorded::all(&events)? {
+            if let Some(ended) = recorded.event.what.ends()
+                && let Named::Action(action) = replayed.named(name)
+                && action.id == ended
+            {
+                found = Some((action.clone(), recorded.event.what.clone()));
+            }
+            recorded.apply(&mut replayed, None)?;
+        }
+        Ok(found)
     }
 
     /// How a run stands, without driving it.

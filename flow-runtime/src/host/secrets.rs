@@ -8,7 +8,7 @@ use super::called::Pending;
 use super::local::{Error, Host, Report};
 use super::traces::Traces;
 use crate::expression;
-use crate::input::read_reference;
+use crate::input::{InputFault, given_secret, read_reference};
 use crate::journal::RunId;
 use crate::run::{
     Action, Deed, Effect, Ending, Event, Failure, FailureKind, Finish, Happening, Start,
@@ -192,6 +192,107 @@ impl Host {
             Happening::Started(start) => Ok(start),
             _ => Err(Error::Unreadable("it does not begin".to_owned())),
         }
+    }
+
+    /// Takes the values of secrets that a run, or one that it has called, waits for: what was given
+    /// by hand is known to the process it was given to, and to no other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inputs`] with every one that is no secret of those runs or cannot be one, and then
+    /// none is taken; those of the journal.
+    pub fn give_secrets(&self, run: RunId, given: &Value) -> Result<(), Error> {
+        let Value::Map(given) = given else {
+            return Ok(());
+        };
+        let starts = self.starts_around(run)?;
+        let mut faults = Vec::new();
+        let mut found: Vec<(&str, &str, String)> = Vec::new();
+        for (input, value) in &given.0 {
+            let mut of = starts
+                .iter()
+                .filter(|start| start.secrets.contains_key(&**input))
+                .peekable();
+            let read = match of.peek() {
+                Some(_) => given_secret(value),
+                None => {
+                    Err("is no secret input of the run: others stay as they were given".to_owned())
+                }
+            };
+            match read {
+                Ok((value, _)) => found.extend(of.map(|it| (&*it.run, &**input, value.clone()))),
+                Err(reason) => faults.push(InputFault {
+                    input: input.to_string(),
+                    reason,
+                }),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(Error::Inputs(faults));
+        }
+        for (run, input, value) in found {
+            self.inner.vault.keep(run, input, &value, true);
+        }
+        Ok(())
+    }
+
+    /// How the runs began whose secrets a run may wait for: its own, those that called it, and those
+    /// that it has called and that are not over.
+    fn starts_around(&self, run: RunId) -> Result<Vec<Start>, Error> {
+        let mut starts = vec![self.start_of(run)?];
+        let mut above = self.journal().run(run)?.parent;
+        while let Some(caller) = above {
+            starts.push(self.start_of(caller)?);
+            above = self.journal().run(caller)?.parent;
+        }
+        let mut below = vec![run];
+        while let Some(caller) = below.pop() {
+            for called in self.called(caller)? {
+                if !called.status.is_final() {
+                    starts.push(self.start_of(called.id)?);
+                    below.push(called.id);
+                }
+            }
+        }
+        Ok(starts)
+    }
+
+    /// The secrets that an action is done with and that nobody here knows.
+    pub(super) fn lacking(&self, what: &Deed) -> BTreeSet<String> {
+        let mut lacking = BTreeSet::new();
+        let mut look = |text: &str| {
+            for piece in secret::pieces(text) {
+                if let Piece::Secret(place) = piece
+                    && self.inner.vault.get(place.run, place.input).is_none()
+                {
+                    lacking.insert(place.input.to_owned());
+                }
+            }
+        };
+        match what {
+            Deed::Shell {
+                env,
+                working_directory,
+                ..
+            } => {
+                let texts = env.iter().map(|(_, value)| value).chain(working_directory);
+                texts.for_each(|text| look(text));
+            }
+            Deed::Tool { parameters, .. } => {
+                let look = std::cell::RefCell::new(look);
+                secret::each_text(parameters, &|text| {
+                    (look.borrow_mut())(text);
+                    None
+                });
+            }
+            Deed::Prompt { .. }
+            | Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Judge { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => {}
+        }
+        lacking
     }
 
     fn default_of(&self, run: RunId, input: &str) -> Option<String> {

@@ -21,30 +21,38 @@ impl Deed {
     #[must_use]
     pub fn is_for_agent(&self) -> bool {
         match self {
-            Deed::Shell {
-                by,
-                env,
-                working_directory,
-                ..
-            } => match by {
-                By::Host | By::Agent => {
-                    let texts = env.iter().map(|(_, value)| value);
-                    !texts
-                        .chain(working_directory)
-                        .any(|it| secret::concerns(it))
-                }
+            Deed::Shell { by, .. } => match by {
+                By::Host | By::Agent => !self.has_secrets(),
                 By::Server => false,
             },
-            Deed::Tool {
-                builtin,
-                parameters,
-                ..
-            } => !builtin && !secret::concerns_value(parameters),
+            Deed::Tool { builtin, .. } => !builtin && !self.has_secrets(),
             Deed::Prompt { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
             | Deed::Judge { .. } => true,
             Deed::Call { .. } | Deed::Environment { .. } => false,
+        }
+    }
+
+    /// Whether it is done with secrets: by the host, and by nobody who does not know them.
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        match self {
+            Deed::Shell {
+                env,
+                working_directory,
+                ..
+            } => {
+                let mut texts = env.iter().map(|(_, value)| value).chain(working_directory);
+                texts.any(|it| secret::concerns(it))
+            }
+            Deed::Tool { parameters, .. } => secret::concerns_value(parameters),
+            Deed::Prompt { .. }
+            | Deed::Delegate { .. }
+            | Deed::DelegateItem { .. }
+            | Deed::Judge { .. }
+            | Deed::Call { .. }
+            | Deed::Environment { .. } => false,
         }
     }
 }

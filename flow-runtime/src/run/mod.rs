@@ -45,7 +45,7 @@ pub mod typed;
 mod view;
 mod visit;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub(crate) use action::{AGENT_TIMEOUT, SHELL_RESULT_BYTES};
@@ -329,6 +329,37 @@ impl Run {
             }
         }
         pending
+    }
+
+    /// What of the effects of events that others have recorded still counts after the last of those
+    /// events, for a host that takes them in at this time, in milliseconds since 1970. What has a
+    /// result by then has been done, and nobody does it again; what has none is wanted once.
+    #[must_use]
+    pub fn still_wanted(&self, effects: Vec<Effect>, at: u64) -> Vec<Effect> {
+        let is_wanting =
+            |it: &Effect| matches!(it, Effect::Act(_) | Effect::Sleep { .. } | Effect::Yield);
+        if !effects.iter().any(is_wanting) {
+            return effects;
+        }
+        let id = |effect: &Effect| match effect {
+            Effect::Act(action) => Some(action.id),
+            Effect::Sleep { timer, .. } => Some(*timer),
+            _ => None,
+        };
+        let pending = self.taken_over(at).into_iter();
+        let mut pending: HashMap<Option<ActionId>, Effect> =
+            pending.map(|effect| (id(&effect), effect)).collect();
+        let wanted = effects.into_iter().rev().filter_map(|effect| match effect {
+            Effect::Act(_) | Effect::Sleep { .. } | Effect::Yield => pending.remove(&id(&effect)),
+            told @ (Effect::Stop(_)
+            | Effect::Entered(_)
+            | Effect::Left { .. }
+            | Effect::Told { .. }
+            | Effect::Finish(_)) => Some(told),
+        });
+        let mut wanted: Vec<Effect> = wanted.collect();
+        wanted.reverse();
+        wanted
     }
 
     /// Applies an event and says what is wanted now.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Failure;
 use super::frame::{Frame, Item, Waits};
+use super::path::after_others;
 use super::view::View;
 use super::{Action, ActionId, Data, Deed, Run, Tasks};
 use crate::value::Value;
@@ -167,12 +168,11 @@ impl Run {
         let segments = path.segments.iter().map(|segment| {
             let known = self.known_now(action, segment);
             known.map_or_else(
-                || as_written(segment),
-                |value| super::machine::plain(&value),
+                || format!(".{}", as_written(segment)),
+                |value| after_others(&super::machine::plain(&value)),
             )
         });
-        let segments: Vec<String> = std::iter::once(tier.to_owned()).chain(segments).collect();
-        segments.join(".")
+        std::iter::once(tier.to_owned()).chain(segments).collect()
     }
 
     fn known_now(&self, action: &Action, template: &Template) -> Option<Value> {

@@ -80,6 +80,16 @@ impl Place {
     }
 }
 
+/// A part as a path has it after others, so that it is read as this one part.
+pub(super) fn after_others(name: &str) -> String {
+    let is_plain = !name.trim().is_empty() && !name.contains(['.', '[', ']']);
+    match (is_plain, name.contains('"')) {
+        (true, _) => format!(".{name}"),
+        (false, false) => format!("[\"{name}\"]"),
+        (false, true) => format!("['{name}']"),
+    }
+}
+
 /// What stands in brackets, and what follows them.
 fn bracketed(inner: &str) -> Option<(Part, &str)> {
     for quote in ['"', '\''] {

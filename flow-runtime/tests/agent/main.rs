@@ -6,6 +6,7 @@
 
 mod failures;
 mod runs;
+mod servers;
 mod state;
 mod steps;
 mod support;

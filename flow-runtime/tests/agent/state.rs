@@ -6,7 +6,7 @@ use flow_runtime::run::Update;
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::support::{Server, output, step_id};
+use super::support::{Server, definition as definition_of, output, step_id};
 
 pub(crate) fn update(path: &str, operation: Operation, value: &Json) -> Update {
     Update {
@@ -395,4 +395,33 @@ steps:
     assert_eq!(output(&server.next(run, None).await), json!({"left": 3}));
     let refused = server.agents.update(run, mend).await.unwrap_err();
     assert_eq!(refused.to_string(), "the run is over: it completed");
+}
+
+#[tokio::test]
+async fn a_step_says_where_its_result_goes_as_an_update_would() {
+    let server = Server::new();
+    let definition = "
+state: {res: {}}
+tools: {ask: {}}
+steps:
+  - id: each
+    type: foreach
+    items: [a.ts, b]
+    steps:
+      - {id: one, type: mcp_call, tool: ask, state_update: {path: 'raw.res.{{ item }}'}}
+";
+    let run = server.start(definition, json!({})).await;
+    let turn = server.next(run, None).await;
+    let path = definition_of(&turn, "state_update")["path"]
+        .as_str()
+        .unwrap();
+    assert_eq!(path, "raw.res[\"a.ts\"]");
+    let path = path.to_owned();
+    let turn = server.submit(run, &step_id(&turn), json!(7)).await;
+    let values = server.agents.values(run, vec![path]).await.unwrap();
+    assert_eq!(values, [Some(Value::Int(7))]);
+    let next = definition_of(&turn, "state_update")["path"]
+        .as_str()
+        .unwrap();
+    assert_eq!(next, "raw.res.b");
 }

@@ -49,7 +49,7 @@ impl Workflows for Shelf {
 /// A server that can be stopped and started again over the same journal.
 pub(crate) struct Server {
     pub(crate) agents: Agents,
-    directory: TempDir,
+    directory: Arc<TempDir>,
     shelf: Vec<(&'static str, &'static str)>,
     keeping: usize,
 }
@@ -70,12 +70,22 @@ impl Server {
     }
 
     fn with(shelf: Vec<(&'static str, &'static str)>, keeping: usize) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = Arc::new(tempfile::tempdir().unwrap());
         Server {
             agents: agents(directory.path(), &shelf, keeping),
             directory,
             shelf,
             keeping,
+        }
+    }
+
+    /// Another one over the same journal, as another process would be.
+    pub(crate) fn beside(&self) -> Self {
+        Server {
+            agents: agents(self.directory.path(), &self.shelf, self.keeping),
+            directory: Arc::clone(&self.directory),
+            shelf: self.shelf.clone(),
+            keeping: self.keeping,
         }
     }
 

@@ -347,7 +347,7 @@ steps:
     assert_eq!(
         definition(&turn, "state_update"),
         &json!([
-            {"path": "raw.results.src/a.ts.hints", "operation": "set"},
+            {"path": "raw.results[\"src/a.ts\"].hints", "operation": "set"},
             {"path": "raw.by.{{ result }}", "operation": "set"},
         ])
     );

@@ -162,6 +162,38 @@ fn cancels(world: &World, strays: &mut Choices) {
     assert_eq!(memory(&cancelled.run), before);
 }
 
+/// Whoever takes in what others have recorded, all of it or from some moment on, is left with what
+/// is under way then, each of it once.
+fn catches_up(world: &World, from: usize) {
+    let id = |effect: &Effect| match effect {
+        Effect::Act(action) => Some(action.id.0),
+        Effect::Sleep { timer, .. } => Some(timer.0),
+        Effect::Yield => Some(u64::MAX),
+        _ => None,
+    };
+    let under_way: BTreeSet<u64> = world.run.pending().iter().filter_map(id).collect();
+    for from in [0, from % (world.records.len() + 1)] {
+        let records = world.records[from..].iter();
+        let effects: Vec<Effect> = records.flat_map(|it| it.effects.clone()).collect();
+        let told = |effects: &[Effect]| effects.iter().filter(|it| id(it).is_none()).count();
+        let before = told(&effects);
+        let wanted = world.run.still_wanted(effects, world.at);
+        assert_eq!(told(&wanted), before, "what happened is told");
+        let ids: Vec<u64> = wanted.iter().filter_map(id).collect();
+        let each: BTreeSet<u64> = ids.iter().copied().collect();
+        assert_eq!(
+            ids.len(),
+            each.len(),
+            "something is wanted twice: {wanted:?}"
+        );
+        assert!(
+            each.is_subset(&under_way),
+            "something is done again: {wanted:?}"
+        );
+        assert!(from > 0 || each == under_way, "something is left undone");
+    }
+}
+
 /// Nothing that the checker names may be what a run of a checked definition fails of.
 fn is_the_checkers(kind: FailureKind, message: &str) -> bool {
     let phrases = [
@@ -199,6 +231,16 @@ proptest! {
         turns in vec(any::<u16>(), 0..240),
     ) {
         replays(&played(definition, turns));
+    }
+
+    #[test]
+    fn whoever_catches_up_with_a_run_does_nothing_again(
+        definition in vec(any::<u16>(), 0..160),
+        turns in vec(any::<u16>(), 0..240),
+        from in any::<u16>(),
+    ) {
+        catches_up(&played(definition.clone(), turns.clone()), usize::from(from));
+        catches_up(&played_in(World::of_agents, definition, turns), usize::from(from));
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub(super) enum Heard {
     Taken,
     /// The step had its result before, and this one changes nothing.
     Repeated,
-    /// Somebody else has given another result first, and this one changes nothing.
+    /// The step had another result before, perhaps from somebody else, and this one changes nothing.
     Outdone,
     /// The step is over when its tasks are, and takes no result.
     OfTasks,
@@ -288,7 +288,7 @@ impl Desk {
                 Event::Asked(None) => open = false,
                 Event::Asked(Some(request)) => self.serve(request).await?,
                 Event::Came(Some(message)) => {
-                    self.driver.take(message).await?;
+                    self.take(message).await?;
                     self.conclude().await?;
                     self.answer().await?;
                 }
@@ -329,26 +329,34 @@ impl Desk {
     /// Does what a run wants. What is the server's takes the right to act on the run.
     async fn act(&mut self, effects: Vec<Effect>) -> Result<(), Error> {
         let quiet = effects.iter().all(|effect| self.driver.is_quiet(effect));
-        if !quiet && self.lock.is_none() && !self.acquire().await? {
-            self.behind = true;
-            for effect in effects {
-                if self.driver.is_quiet(&effect) {
-                    self.driver.act(effect);
-                }
-            }
+        if quiet || self.lock.is_some() {
+            effects.into_iter().for_each(|it| self.driver.act(it));
             return Ok(());
         }
-        effects
-            .into_iter()
-            .for_each(|effect| self.driver.act(effect));
+        let is_ours = self.acquire().await?;
+        self.behind |= !is_ours;
+        for effect in effects {
+            let is_due = match is_ours {
+                // Whoever had the run before may have done it.
+                true => self.driver.still_wants(&effect),
+                false => self.driver.is_quiet(&effect),
+            };
+            if is_due {
+                self.driver.act(effect);
+            }
+        }
         Ok(())
     }
 
-    /// Takes the right to act on the run; whether it is wanted and nobody else has it.
+    /// Takes the right to act on the run, if that is wanted; whether nobody else has it.
     async fn acquire(&mut self) -> Result<bool, Error> {
-        if !self.awake {
-            return Ok(false);
-        }
+        Ok(self.awake && self.take_over().await?)
+    }
+
+    /// Takes the right to act on the run; whether nobody else has it. It is the one way in which a
+    /// run gets into the hands of a desk: what the one before has recorded is known before anything
+    /// is done.
+    async fn take_over(&mut self) -> Result<bool, Error> {
         let (journal, run) = (self.driver.host.journal().clone(), self.driver.id);
         let lock = match journal.lock(run) {
             Ok(lock) => lock,
@@ -366,7 +374,20 @@ impl Desk {
             journal.forget_process(run, &orphan.action).await?;
         }
         self.lock = Some((lock, presence));
+        let missed = self.driver.read_on()?;
+        self.driver.begin_left(missed, false);
         Ok(true)
+    }
+
+    /// Takes in what came of something under way. What is left over from when the run was here, such
+    /// as a clock, is nothing to whoever has it now.
+    async fn take(&mut self, message: Message) -> Result<(), Error> {
+        if self.lock.is_none() && !self.take_over().await? {
+            self.driver.leave(&message);
+            self.behind = true;
+            return Ok(());
+        }
+        self.driver.take(message).await
     }
 
     /// Whether the run still is to go on here: it does already, or somebody who has asked for that
@@ -386,9 +407,16 @@ impl Desk {
 
     /// Takes in what others have written, and what they have left undone.
     async fn refresh(&mut self) -> Result<(), Error> {
-        let mut effects = Vec::new();
-        self.driver.read_on(|_, effect| effects.push(effect))?;
-        self.act(effects).await?;
+        let (news, wanted): (Vec<Effect>, Vec<Effect>) = {
+            let effects = self.driver.read_on()?.into_iter();
+            effects.partition(|effect| self.driver.is_quiet(effect))
+        };
+        news.into_iter().for_each(|effect| self.driver.act(effect));
+        match self.lock {
+            Some(_) => wanted.into_iter().for_each(|it| self.driver.act(it)),
+            // Whoever has recorded it does it, or has left it undone.
+            None => self.behind |= !wanted.is_empty(),
+        }
         if self.behind && self.acquire().await? {
             self.behind = false;
             let fresh = std::mem::take(&mut self.fresh);
@@ -436,6 +464,7 @@ impl Desk {
                 let _ = reply.send(self.holder());
             }
             Request::TakeUp(reply) => {
+                self.try_again().await?;
                 let _ = reply.send(self.take_up());
             }
             Request::Read(read) => {
@@ -444,6 +473,19 @@ impl Desk {
             }
         }
         self.answer().await
+    }
+
+    /// Tries what was not done for want of a secret, which may be known by now.
+    async fn try_again(&mut self) -> Result<(), Error> {
+        let pending = self.driver.run.taken_over(now()).into_iter();
+        let tried = pending.filter(|effect| match effect {
+            Effect::Act(action) => {
+                self.driver.parked.contains(&action.id) && action.what.has_secrets()
+            }
+            _ => false,
+        });
+        let tried = tried.collect();
+        self.act(tried).await
     }
 
     /// Nobody works on the tasks under way any more: whoever asks next starts their sub-agents.
@@ -692,8 +734,7 @@ impl Desk {
             Some(task) => turn.of(task),
             None => turn,
         };
-        let waits =
-            |action: &Action| self.driver.parked.contains(&action.id) || action.what.asks_person();
+        let waits = |action: &Action| self.is_handed_out(action) || action.what.asks_person();
         let is_call = |action: &Action| matches!(action.what, Deed::Call { .. });
         for handout in &found.steps {
             let step = match handout {
@@ -722,6 +763,13 @@ impl Desk {
                 return Seen::Answer(Answer::Called(self.called(action, None)));
             }
         }
+        let actions = found.steps.iter().filter_map(|handout| match handout {
+            Handout::Action(action) => Some(*action),
+            Handout::Tasks(_) => None,
+        });
+        if let Some(turn) = self.without_secrets(actions) {
+            return Seen::Answer(Answer::Turn(Box::new(named(turn))));
+        }
         let mut turn = named(self.turn(TurnStatus::Running));
         if !found.under_way.is_empty() && !self.goes_on(&found) {
             turn.status = TurnStatus::WaitingForTasks;
@@ -738,6 +786,39 @@ impl Desk {
         }
         self.list_open(&found.under_way, what.page, &mut turn);
         Seen::Going(turn)
+    }
+
+    /// Whether an action is for whoever drives the run to do. One with secrets is the host's, also
+    /// while it does not know them.
+    fn is_handed_out(&self, action: &Action) -> bool {
+        self.driver.parked.contains(&action.id) && !action.what.has_secrets()
+    }
+
+    /// What there is to say where something cannot be done for want of a secret.
+    fn without_secrets<'a>(&self, actions: impl Iterator<Item = &'a Action>) -> Option<Turn> {
+        let mut steps = Vec::new();
+        let mut missing = BTreeSet::new();
+        for action in actions.filter(|action| self.driver.parked.contains(&action.id)) {
+            let lacking = self.driver.host.lacking(&action.what);
+            if !lacking.is_empty() {
+                steps.push(format!("`{}`", self.driver.run.step_name(action)));
+                missing.extend(lacking);
+            }
+        }
+        let first = missing.first()?;
+        let inputs: Vec<String> = missing.iter().map(|input| format!("`{input}`")).collect();
+        let mut turn = self.turn(TurnStatus::Waiting);
+        turn.note = Some(format!(
+            "{} cannot be done without the secret {}, which was given by hand and is not kept: \
+             `resume_workflow` with workflow_id {} and `inputs: {{\"{first}\": …}}` gives it again \
+             (the value, or `env:NAME` or `file:PATH` of the server), or `{}` when the server is started",
+            steps.join(", "),
+            inputs.join(", "),
+            self.driver.id,
+            secret::variable(first)
+        ));
+        turn.missing_secrets = missing.into_iter().collect();
+        Some(turn)
     }
 
     fn tasks_step(&self, tasks: &Tasks<'_>, which: step::Listed) -> AgentStep {
@@ -841,7 +922,7 @@ impl Desk {
                 let called = self.called(action, Some(rest.to_owned()));
                 return Ok(Submitted::Called(called));
             }
-            Named::Past => return Ok(repeated(run, name)),
+            Named::Past => return self.repeated(name, submission),
             // A task handed out one after another is also the name of its step.
             Named::Nobody => match run.named_task(&name) {
                 NamedTask::Task(Part::Task { tasks, .. }, TaskState::Open { .. }) => {
@@ -852,9 +933,7 @@ impl Desk {
                 NamedTask::Task(..)
                 | NamedTask::Past(_)
                 | NamedTask::CalledBefore(..)
-                | NamedTask::Forgotten => {
-                    return Ok(repeated(run, name));
-                }
+                | NamedTask::Forgotten => return self.repeated(name, submission),
                 NamedTask::Nobody | NamedTask::Called(..) => {
                     return Err(self.not_pending(Some(&name)));
                 }
@@ -889,6 +968,26 @@ impl Desk {
             heard: Heard::Taken,
             step: name,
             task,
+        })
+    }
+
+    /// What becomes of a result for a step that had one.
+    fn repeated(&self, step: String, submission: Submission) -> Result<Submitted, AgentError> {
+        let host = &self.driver.host;
+        let recorded = host.recorded_result(self.driver.id, &step)?;
+        let is_other = recorded.is_some_and(|(action, recorded)| {
+            let said = happening(&action, submission);
+            said.map_or(true, |said| {
+                host.scrubbed(self.driver.id, foreign(said)) != recorded
+            })
+        });
+        Ok(Submitted::Here {
+            heard: match is_other {
+                true => Heard::Outdone,
+                false => Heard::Repeated,
+            },
+            task: task_before(&self.driver.run, &step),
+            step,
         })
     }
 
@@ -949,7 +1048,7 @@ impl Desk {
     /// Whether an action waits for a result: nobody here does it, or somebody else is being asked,
     /// and whoever answers first is heard.
     fn is_awaited(&self, action: &Action) -> bool {
-        self.driver.parked.contains(&action.id)
+        self.is_handed_out(action)
             || match &action.what {
                 Deed::Prompt { .. }
                 | Deed::Judge { .. }
@@ -998,7 +1097,7 @@ impl Desk {
         let mut pending: Vec<String> = pending
             .iter()
             .filter_map(|handout| match handout {
-                Handout::Action(action) if self.driver.parked.contains(&action.id) => {
+                Handout::Action(action) if self.is_handed_out(action) => {
                     Some(run.step_name(action))
                 }
                 Handout::Tasks(tasks) => Some(run.tasks_name(tasks)),
@@ -1035,19 +1134,17 @@ impl Desk {
             let items = tasks.open_items().take(LISTED);
             items.map(move |item| format!("{name}.{item}"))
         });
+        let awaited = self.awaited();
+        let mut steps = awaited.iter().map(|action| run.step_name(action));
+        let step = steps.find(|step| {
+            let rest = step.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
         AgentError::NoTask {
             task: name.to_owned(),
             open: names.take(LISTED).collect(),
+            step,
         }
-    }
-}
-
-/// What is said of a step that had its result before.
-fn repeated(run: &crate::run::Run, step: String) -> Submitted {
-    Submitted::Here {
-        heard: Heard::Repeated,
-        task: task_before(run, &step),
-        step,
     }
 }
 

@@ -40,12 +40,14 @@ pub enum AgentError {
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// There is no such task.
-    #[error("{}", no_task(.task, .open))]
+    #[error("{}", no_task(.task, .open, .step.as_deref()))]
     NoTask {
         /// Its name.
         task: String,
         /// Tasks that are not over.
         open: Vec<String>,
+        /// The step of that name, or within what has it, that waits for whoever drives the run.
+        step: Option<String>,
     },
     /// A task is over, too long ago to know more.
     #[error(
@@ -108,8 +110,13 @@ fn no_step(step: &str, waits: Option<&str>) -> String {
     }
 }
 
-fn no_task(task: &str, open: &[String]) -> String {
+fn no_task(task: &str, open: &[String], step: Option<&str>) -> String {
     let none = there_is_no("task", task);
+    if let Some(step) = step {
+        return format!(
+            "{none} for a sub-agent; `{step}` waits for whoever drives the run: get_next_step without a task_id answers it"
+        );
+    }
     if open.is_empty() {
         return format!("{none}, and no task is open in this run");
     }

@@ -18,7 +18,7 @@ pub(super) mod step;
 mod submission;
 mod turn;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,8 +57,6 @@ struct Inner {
     host: Host,
     most: usize,
     seats: Mutex<Seats>,
-    /// The last results that were taken, to know whether one that comes again is another.
-    taken: Mutex<VecDeque<(RunId, String, u64)>>,
 }
 
 #[derive(Default)]
@@ -82,7 +80,6 @@ impl Agents {
                 host,
                 most,
                 seats: Mutex::default(),
-                taken: Mutex::default(),
             }),
         }
     }

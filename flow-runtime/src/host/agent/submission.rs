@@ -1,16 +1,10 @@
 //! What agents submit, and where it goes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::PoisonError;
-
 use super::desk::{Heard, Request, Submitted};
 use super::{AgentError, Agents, Patience, TaskPage, Turn};
 use crate::journal::RunId;
 use crate::run::{Failure, FailureKind, unnumbered};
 use crate::value::Value;
-
-/// Results that are remembered.
-const TAKEN: usize = 1_000;
 
 /// What an agent says came of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,15 +32,6 @@ pub enum Outcome {
 }
 
 impl Submission {
-    /// Tells it from others.
-    fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        std::mem::discriminant(&self.outcome).hash(&mut hasher);
-        let result = self.result.as_ref().map(|it| it.to_json().to_string());
-        (result, &self.error).hash(&mut hasher);
-        hasher.finish()
-    }
-
     pub(super) fn failure(&self) -> Failure {
         let kind = match self.outcome {
             Outcome::Success | Outcome::Failed => FailureKind::Action,
@@ -80,7 +65,6 @@ impl Agents {
         page: TaskPage,
         patience: Patience,
     ) -> Result<Turn, AgentError> {
-        let said = submission.fingerprint();
         let taken = self.take(run, step, submission).await?;
         if !taken.callers.is_empty() {
             self.lead_on(run, taken.callers)?;
@@ -89,54 +73,27 @@ impl Agents {
         let mut turn = self.next(run, task, page, patience).await?;
         let step = taken.step.as_str();
         let unused = match (taken.heard, &turn.step) {
-            (Heard::Taken, _) => {
-                self.remember(run, step, said);
-                None
-            }
+            (Heard::Taken, _) => None,
             // Who submits a step of before for the one that waits is told.
-            (Heard::Repeated, Some(waits)) if unnumbered(step) == unnumbered(&waits.id) => {
+            (Heard::Repeated | Heard::Outdone, Some(waits))
+                if unnumbered(step) == unnumbered(&waits.id) =>
+            {
                 Some(format!(
                     "`{step}` had its result before and this one was not used; `{}` waits for a result",
                     waits.id
                 ))
             }
             // Whoever submits the same once more is answered as before.
-            (Heard::Repeated, _) => {
-                let before = self.remembered(run, step);
-                before
-                    .is_some_and(|it| it != said)
-                    .then(|| outdone(&format!("`{step}`")))
-            }
-            (Heard::Outdone, _) => Some(outdone(&format!("`{step}`"))),
+            (Heard::Repeated, _) => None,
+            (Heard::Outdone, _) => Some(format!(
+                "`{step}` had another result before, which counts; this one was not used"
+            )),
             (Heard::OfTasks, _) => Some(format!(
                 "`{step}` is over when its tasks are: a result for it is not used"
             )),
         };
         turn.note = unused.or(turn.note);
         Ok(turn)
-    }
-
-    fn remember(&self, run: RunId, step: &str, said: u64) {
-        let mut taken = self
-            .inner
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if taken.len() >= TAKEN {
-            taken.pop_front();
-        }
-        taken.push_back((run, step.to_owned(), said));
-    }
-
-    fn remembered(&self, run: RunId, step: &str) -> Option<u64> {
-        let taken = self
-            .inner
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut taken = taken.iter().rev();
-        let found = taken.find(|(of, name, _)| *of == run && name == step);
-        found.map(|(_, _, said)| *said)
     }
 
     /// Takes what came of a step.
@@ -186,8 +143,4 @@ struct Taken {
     /// Where the step is of a run that was called: the parts that wait for that run, and for the
     /// ones between, the innermost first.
     callers: Vec<Option<String>>,
-}
-
-fn outdone(step: &str) -> String {
-    format!("{step} had another result before, which counts; this one was not used")
 }

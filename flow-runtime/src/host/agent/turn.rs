@@ -33,6 +33,8 @@ pub struct Turn {
     pub output: Value,
     /// Why it failed.
     pub error: Option<Failure>,
+    /// The secrets that it waits for: inputs that were given by hand to a process that is gone.
+    pub missing_secrets: Vec<String>,
     /// What whoever asked should know beside: that a result was not taken because there was one, or
     /// that what a task gave is no longer kept.
     pub note: Option<String>,
@@ -85,6 +87,7 @@ impl Turn {
             wakes: None,
             output: Value::Null,
             error: None,
+            missing_secrets: Vec::new(),
             note: None,
         }
     }
