@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::program::Shell;
+use super::shells::BASH_HOOK;
 
 /// The output of one command: the last bytes of it, with the line ends it wrote.
 #[derive(Debug)]
@@ -19,13 +20,43 @@ pub(super) struct Capture {
     before: Before,
 }
 
+/// How what was typed is shown, and where that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Not at all.
+    Nowhere,
+    /// By the kernel, which shows the line end or, where lines mean nothing, its name.
+    ByKernel { lines: bool },
+    /// By the editor of this shell, which says that it takes no pasted text any more, or does not.
+    ByEditor { shell: Shell, pastes: bool },
+}
+
+impl Shown {
+    fn ends(self) -> &'static [&'static [u8]] {
+        match self {
+            Shown::Nowhere => &[],
+            Shown::ByKernel { lines: false } => &[b"^J"],
+            Shown::ByEditor {
+                shell: Shell::Bash,
+                pastes: true,
+            } => &[b"\x1b[?2004l\r"],
+            Shown::ByEditor { pastes: true, .. } => &[b"\x1b[?2004l", b"\n"],
+            Shown::ByKernel { lines: true } | Shown::ByEditor { pastes: false, .. } => &[b"\n"],
+        }
+    }
+}
+
 /// What comes between the start of a capture and the output.
 #[derive(Debug)]
 enum Before {
     /// Nothing, or nothing any more.
     Nothing,
-    /// The kernel's echo of the command, up to its line end.
-    Echo,
+    /// What was typed, as it is shown: up to the last of these, which come in this order.
+    Typed {
+        ends: &'static [&'static [u8]],
+        /// The last bytes, in which the next of them may have begun.
+        held: Vec<u8>,
+    },
     /// What fish writes after it says that a command starts.
     Prologue(Vec<u8>),
 }
@@ -41,13 +72,26 @@ impl Capture {
         }
     }
 
-    /// A command begins; its first bytes may not be its own.
+    /// A command begins, as the shell has told; its first bytes may not be its own.
     pub(super) fn begin(&mut self, shell: Shell) {
         self.before = match shell {
-            Shell::Bash | Shell::Zsh => Before::Nothing,
-            Shell::Posix => Before::Echo,
+            Shell::Bash | Shell::Zsh | Shell::Posix => Before::Nothing,
             Shell::Fish => Before::Prologue(Vec::new()),
         };
+    }
+
+    /// What was just typed comes first.
+    pub(super) fn begin_typed(&mut self, shown: Shown) {
+        let held = Vec::new();
+        self.before = match shown.ends() {
+            [] => Before::Nothing,
+            ends => Before::Typed { ends, held },
+        };
+    }
+
+    /// Whether all that stands before the output has come.
+    pub(super) fn has_begun(&self) -> bool {
+        matches!(self.before, Before::Nothing)
     }
 
     /// Takes bytes as they came from the terminal.
@@ -56,13 +100,24 @@ impl Capture {
         let mut bytes = bytes;
         match &mut self.before {
             Before::Nothing => {}
-            Before::Echo => match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(end) => {
-                    bytes = &bytes[end + 1..];
-                    self.before = Before::Nothing;
+            Before::Typed { ends, held: last } => {
+                last.extend_from_slice(bytes);
+                while let Some((end, later)) = ends.split_first() {
+                    match last.windows(end.len()).position(|part| part == *end) {
+                        Some(at) => {
+                            last.drain(..at + end.len());
+                            *ends = later;
+                        }
+                        None => {
+                            last.drain(..last.len().saturating_sub(end.len() - 1));
+                            return;
+                        }
+                    }
                 }
-                None => return,
-            },
+                held = std::mem::take(last);
+                bytes = &held;
+                self.before = Before::Nothing;
+            }
             Before::Prologue(start) => {
                 start.extend_from_slice(bytes);
                 let Some(length) = prologue(start) else {
@@ -76,21 +131,72 @@ impl Capture {
         self.unmap(bytes);
     }
 
-    /// Takes back that a line editor has switched bracketed paste on.
+    pub(super) fn is_empty(&self) -> bool {
+        self.total == 0 && !self.returned
+    }
+
+    /// How many bytes of output there are.
+    pub(super) fn position(&self) -> u64 {
+        self.total
+    }
+
+    /// Takes back everything behind a position.
+    pub(super) fn cut(&mut self, position: u64) {
+        let behind = self.total.saturating_sub(position);
+        let kept = self.tail.len().saturating_sub(behind as usize);
+        self.tail.truncate(kept);
+        self.total -= behind;
+        self.returned = false;
+    }
+
+    /// Takes back what a line editor writes before it shows the prompt: bash, that it takes pasted
+    /// text; zsh, that the line is to be empty.
     pub(super) fn unprompt(&mut self) {
-        const ON: &[u8] = b"\x1b[?2004h";
-        let rest = self.tail.len().saturating_sub(ON.len());
-        if self.tail.iter().skip(rest).eq(ON) {
-            self.tail.truncate(rest);
-            self.total -= ON.len() as u64;
+        self.strip(b"\x1b[?2004h");
+        self.strip(b"\r\x1b[0m\x1b[27m\x1b[24m\x1b[J");
+    }
+
+    /// Takes back the sign of zsh for an unfinished line, and the blanks that make it wrap.
+    pub(super) fn unsign(&mut self) {
+        if self.returned && self.tail.iter().rev().take(2).eq(b" \r") {
+            self.returned = false;
+            let line = self.tail.iter().rposition(|byte| *byte == b'\n');
+            let behind = self.tail.len() - line.map_or(0, |at| at + 1);
+            self.cut(self.total - behind as u64);
         }
+    }
+
+    /// Takes back our hook, which bash shows like any other code when it shows what it reads.
+    pub(super) fn unhook(&mut self) {
+        self.strip(format!("{BASH_HOOK}\n").as_bytes());
+    }
+
+    /// Takes a text back if it is the last.
+    fn strip(&mut self, text: &[u8]) {
+        let rest = self.tail.len().saturating_sub(text.len());
+        if self.tail.iter().skip(rest).eq(text) {
+            self.cut(self.total - text.len() as u64);
+        }
+    }
+
+    /// Takes over what another has kept.
+    pub(super) fn append(&mut self, other: &mut Capture) {
+        other.end();
+        let missed = other.total - other.tail.len() as u64;
+        self.total += missed;
+        let kept: Vec<u8> = other.tail.drain(..).collect();
+        self.push(&kept);
+        other.total = 0;
     }
 
     /// The command has ended.
     pub(super) fn end(&mut self) {
-        if let Before::Prologue(start) = std::mem::replace(&mut self.before, Before::Nothing) {
-            let length = longest(&start).0;
-            self.unmap(&start[length..]);
+        match std::mem::replace(&mut self.before, Before::Nothing) {
+            Before::Prologue(start) => {
+                let length = longest(&start).0;
+                self.unmap(&start[length..]);
+            }
+            Before::Nothing | Before::Typed { .. } => {}
         }
         if std::mem::take(&mut self.returned) {
             self.push(b"\r");
@@ -222,9 +328,53 @@ mod tests {
     fn only_the_end_of_much_output_is_kept() {
         let mut capture = Capture::new(4);
         capture.begin(Shell::Posix);
-        capture.take(b"yes\r\nabc");
+        capture.take(b"abc");
         capture.take(b"defgh\r\n");
         capture.end();
         assert_eq!(capture.output(), (b"fgh\n".to_vec(), false));
+    }
+
+    #[test]
+    fn what_was_typed_ends_where_its_echo_does_however_it_is_cut() {
+        let editor = |shell, pastes| Shown::ByEditor { shell, pastes };
+        for (shown, bytes) in [
+            (Shown::Nowhere, &b"out\r\n"[..]),
+            (Shown::ByKernel { lines: true }, b"ls\r\nout\r\n"),
+            (Shown::ByKernel { lines: false }, b"ls^Jout\r\n"),
+            (editor(Shell::Bash, false), b"ls\r\nout\r\n"),
+            (
+                editor(Shell::Bash, true),
+                b"for\r\nls\r\n\x1b[?2004l\rout\r\n",
+            ),
+            (
+                editor(Shell::Zsh, true),
+                b"for\r\r\nls\x1b[?1l\x1b>\x1b[?2004l\r\r\nout\r\n",
+            ),
+        ] {
+            for cut in 0..bytes.len() {
+                let mut capture = Capture::new(100);
+                capture.begin_typed(shown);
+                capture.take(&bytes[..cut]);
+                capture.take(&bytes[cut..]);
+                capture.end();
+                assert_eq!(capture.output().0, b"out\n", "{shown:?} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_shell_writes_before_its_prompt_is_taken_back() {
+        let mut capture = Capture::new(100);
+        capture.begin(Shell::Zsh);
+        capture.take(b"out\r\n\x1b[1m\x1b[7m%\x1b[27m\x1b[1m\x1b[0m    \r \r");
+        capture.unsign();
+        let position = capture.position();
+        capture.take(b"\r\x1b[0m\x1b[27m\x1b[24m\x1b[J");
+        capture.unprompt();
+        assert_eq!(capture.position(), position);
+        capture.take(b"$ ");
+        capture.cut(position);
+        capture.end();
+        assert_eq!(capture.output(), (b"out\n".to_vec(), true));
     }
 }

@@ -147,7 +147,9 @@ mod tests {
             self.cleaner.sequence(sequence, &mut self.text);
         }
 
-        fn mark(&mut self, _: Mark) {}
+        fn mark(&mut self, _: Mark) -> bool {
+            true
+        }
     }
 
     fn clean(bytes: &[u8]) -> String {

@@ -146,6 +146,13 @@ pub(super) fn awaits(pid: i32) -> Awaits {
     }
 }
 
+/// Whether a process waits for input from a terminal, for as much as there is. Where the system does
+/// not tell, it does not.
+pub(super) fn reads_blocks(pid: i32) -> bool {
+    let length = || call(pid)?.1.get(2).copied();
+    awaits(pid) == Awaits::Terminal && length().is_some_and(|length| length > 1)
+}
+
 /// The numbers of the system calls by which a program waits for one file: `read` and `pselect6`.
 const CALLS: Option<(u64, u64)> = {
     #[cfg(not(target_os = "linux"))]
@@ -206,17 +213,22 @@ const CALLS: Option<(u64, u64)> = {
 /// for; `None` where the system does not tell.
 fn awaited_file(pid: i32) -> Option<Option<u64>> {
     let (read, pselect) = CALLS?;
-    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
-    let mut fields = call.split_ascii_whitespace();
-    let number: u64 = fields.next()?.parse().ok()?;
-    let hexadecimal = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
-    let arguments: Vec<u64> = fields.filter_map(hexadecimal).collect();
+    let (number, arguments) = call(pid)?;
     Some(match *arguments.as_slice() {
         [file, ..] if number == read => Some(file),
         // Files below 1, and no time limit: as line editors wait.
         [1, _, _, _, 0, ..] if number == pselect => Some(0),
         _ => None,
     })
+}
+
+/// The number of the system call in which a process is, and its arguments.
+fn call(pid: i32) -> Option<(u64, Vec<u64>)> {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut fields = call.split_ascii_whitespace();
+    let number: u64 = fields.next()?.parse().ok()?;
+    let hexadecimal = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
+    Some((number, fields.filter_map(hexadecimal).collect()))
 }
 
 fn is_terminal(pid: i32, file: u64) -> bool {
@@ -250,7 +262,12 @@ pub(super) fn dies_of_interrupt(pid: i32) -> bool {
 /// The directory a process works in.
 pub(super) fn directory(pid: i32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-    Some(path.to_string_lossy().into_owned())
+    let told = path.to_string_lossy();
+    // So Linux says of one that was removed, which no longer has a path of its own.
+    match told.strip_suffix(" (deleted)") {
+        Some(removed) if !path.exists() => Some(removed.to_owned()),
+        Some(_) | None => Some(told.into_owned()),
+    }
 }
 
 /// The living processes of a session: of its terminal, or started by it and gone elsewhere.

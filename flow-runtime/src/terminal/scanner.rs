@@ -19,8 +19,9 @@ pub(super) trait Pieces {
     /// resets a private mode.
     fn sequence(&mut self, sequence: &Sequence<'_>);
 
-    /// A mark with our nonce. All bytes before it have been given as [`Pieces::raw`].
-    fn mark(&mut self, mark: Mark);
+    /// A mark with our nonce. All bytes before it have been given as [`Pieces::raw`]. Says whether it
+    /// is believed; if not, it is given as [`Pieces::raw`] like any other.
+    fn mark(&mut self, mark: Mark) -> bool;
 }
 
 /// A control sequence: `CSI`, its parameters, its last byte.
@@ -61,6 +62,8 @@ pub(super) enum Mark {
     Continuation,
     /// The shell cannot read the command and has taken it away.
     Erroneous,
+    /// A command is about to begin: what the shell shows for that follows, up to [`Mark::Started`].
+    Starting,
     /// The command begins.
     Started,
     /// The command has ended with this exit code, and the environment is written down.
@@ -333,11 +336,8 @@ impl Scanner {
         self.state = State::Ground;
         let content = &self.held[opening..self.held.len() - closing];
         match read(content, &self.nonce) {
-            Some(mark) => {
-                self.held.clear();
-                pieces.mark(mark);
-            }
-            None => self.release(pieces),
+            Some(mark) if pieces.mark(mark) => self.held.clear(),
+            Some(_) | None => self.release(pieces),
         }
     }
 }
@@ -391,6 +391,7 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"B", None) => Some(Mark::Input),
         (b"K", None) => Some(Mark::Continuation),
         (b"E", None) => Some(Mark::Erroneous),
+        (b"S", None) => Some(Mark::Starting),
         (b"C", None) => Some(Mark::Started),
         (b"L", None) => Some(Mark::LineStart),
         (b"D", Some(code)) => {
@@ -430,8 +431,12 @@ mod tests {
             self.sequences.push(sequence.action);
         }
 
-        fn mark(&mut self, mark: Mark) {
-            self.marks.push((self.raw.len(), mark));
+        fn mark(&mut self, mark: Mark) -> bool {
+            let believed = mark != Mark::Continuation;
+            if believed {
+                self.marks.push((self.raw.len(), mark));
+            }
+            believed
         }
     }
 
@@ -476,6 +481,8 @@ mod tests {
             b"\x1b]133;A;n0;\x07",
             b"\x1b]133;A;n0\x18",
             b"\x1b]2;title\x07",
+            // One that is not believed.
+            b"\x1b]133;K;n0\x07",
         ] {
             let seen = seen(&[bytes]);
             assert_eq!(seen.marks, []);

@@ -8,6 +8,7 @@ mod place;
 mod reading;
 mod run;
 mod typing;
+mod unmarked;
 mod watching;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,7 +26,7 @@ use super::options::Size;
 use super::page::Book;
 use super::private::PrivateDirectory;
 use super::program::{Program, Shell};
-use super::pty::Pty;
+use super::pty::{Mode, Pty};
 use super::scanner::Scanner;
 use super::screen::Screen;
 use super::stream::Stream;
@@ -33,6 +34,7 @@ use crate::journal::RunId;
 
 use interrupt::Interrupt;
 use run::Run;
+use unmarked::Unmarked;
 use watching::Waiter;
 
 pub(super) use opening::Opening;
@@ -81,23 +83,55 @@ struct Moment {
 pub(super) enum Exit {
     /// With this code.
     Code(i32),
-    /// By a signal, or nobody knows how.
-    Signal,
+    /// By this signal, if its name is known; or nobody knows how.
+    Signal(Option<&'static str>),
 }
+
+/// Signals that end a program, by how the system describes them.
+const SIGNALS: [(&str, &str); 16] = [
+    ("Aborted", "SIGABRT"),
+    ("Alarm clock", "SIGALRM"),
+    ("Bus error", "SIGBUS"),
+    ("Floating point exception", "SIGFPE"),
+    ("Hangup", "SIGHUP"),
+    ("Illegal instruction", "SIGILL"),
+    ("Interrupt", "SIGINT"),
+    ("Killed", "SIGKILL"),
+    ("Broken pipe", "SIGPIPE"),
+    ("Quit", "SIGQUIT"),
+    ("Segmentation fault", "SIGSEGV"),
+    ("Terminated", "SIGTERM"),
+    ("User defined signal 1", "SIGUSR1"),
+    ("User defined signal 2", "SIGUSR2"),
+    ("CPU time limit exceeded", "SIGXCPU"),
+    (
+        "File size limit exceeded",
+        "SIGXFSZ: a file was larger than `ulimit -f` allows, such as the one to which a followed \
+         shell writes its variables",
+    ),
+];
 
 impl Exit {
     pub(super) fn code(self) -> Option<i32> {
         match self {
             Exit::Code(code) => Some(code),
-            Exit::Signal => None,
+            Exit::Signal(_) => None,
         }
     }
 
     pub(super) fn words(self) -> String {
         match self {
             Exit::Code(code) => format!("with exit code {code}"),
-            Exit::Signal => "by a signal".to_owned(),
+            Exit::Signal(Some(name)) => format!("by the signal {name}"),
+            Exit::Signal(None) => "by a signal".to_owned(),
         }
+    }
+
+    /// By a signal that the system describes like this.
+    fn by_signal(description: &str) -> Exit {
+        // Some systems add its number.
+        let known = |(words, _): &&(&str, _)| description.starts_with(words);
+        Exit::Signal(SIGNALS.iter().find(known).map(|(_, name)| *name))
     }
 }
 
@@ -155,6 +189,20 @@ struct State {
     left_over: bool,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
     ahead: bool,
+    /// The line editor has ended since something was entered at this prompt.
+    released: bool,
+    /// A prompt that may be there although the shell has not said so, or not all of it.
+    unmarked: Option<Unmarked>,
+    /// The prompt is there and nothing shows it.
+    hidden: bool,
+    /// The prompt has been replaced by one that tells nothing.
+    lost: bool,
+    /// The exit code that the shell told last.
+    code: Option<i32>,
+    /// A command has ended since the shell wrote its environment down.
+    untold: bool,
+    /// How the terminal treats what is typed next.
+    mode: Mode,
     /// The ctrl-c that the shell has yet to act on.
     interrupt: Option<Interrupt>,
     /// Prompts shown so far.
@@ -233,15 +281,27 @@ impl Session {
             let reason = format!("`{}` is not a shell that tells it", self.program.asked);
             return Err(unknown(reason));
         };
-        let (phase, exit) = {
+        let (phase, exit, untold) = {
             let state = lock(&self.state);
-            (state.phase, state.exit)
+            (state.phase, state.exit, state.untold)
         };
         if let Some(exit) = exit {
             return Err(unknown(format!("the shell has ended {}", exit.words())));
         }
         if phase == Phase::Starting {
             return Err(unknown("the shell has shown no prompt yet".to_owned()));
+        }
+        if untold {
+            let hook = match shell {
+                Shell::Bash => "PROMPT_COMMAND",
+                Shell::Zsh => "precmd_functions",
+                Shell::Fish => "the events of the prompt",
+                Shell::Posix => "PS1",
+            };
+            let reason = format!(
+                "the shell does not tell it any more, since flow's hook in it ({hook}) was replaced"
+            );
+            return Err(unknown(reason));
         }
         let bytes = std::fs::read(self.private.environment())
             .map_err(|error| unknown(format!("it cannot be read: {error}")))?;

@@ -6,6 +6,7 @@ mod awaiting;
 mod commands;
 mod ending;
 mod environment;
+mod following;
 mod opening;
 mod support;
 mod typing;

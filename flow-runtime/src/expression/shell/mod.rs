@@ -181,6 +181,8 @@ fn word(
         && text.chars().all(harmless)
         && apart
         && before != Some('~')
+        // fish replaces `%self`.
+        && !text.starts_with('%')
         && !RESERVED.contains(&text);
     Ok(if plain { text.to_owned() } else { single(text) })
 }

@@ -115,7 +115,7 @@ fn values(count: u64, seed: u64) -> Vec<String> {
         "PATH=x", "^a^b", "!!", "\u{2028}", "\u{feff}",
     ];
     let mut values: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
-    values.push(String::new());
+    values.extend(["", "%self"].map(str::to_owned));
     let mut n = 0;
     let mut next = || {
         n += 1;

@@ -2,11 +2,15 @@
 
 use std::time::Instant;
 
+use super::run::Run;
+use super::unmarked::Unmarked;
 use super::{Phase, State};
 use crate::terminal::process;
 use crate::terminal::program::Shell;
 use crate::terminal::scanner::{Mark, Pieces, Scanner, Sequence};
 
+/// The mode in which a program takes pasted text.
+const PASTE: u16 = 2004;
 /// Modes that show the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
@@ -98,17 +102,40 @@ impl State {
         }
     }
 
-    /// A command has ended although nobody said how.
-    fn ended_unseen(&mut self) {
+    /// The shell's editor has shown all of a line that was entered: what follows is the shell's word
+    /// on it, or what the command writes.
+    fn shown(&mut self) {
+        if self.typing && self.interrupt.is_none() {
+            self.flush_clean();
+            self.typing = false;
+            self.answered();
+        }
+    }
+
+    /// A command has ended although nobody said how, nor what the environment is by now.
+    pub(super) fn ended_unseen(&mut self) {
         if let Some(run) = &mut self.run {
             run.ended(None);
         }
+        self.untold = true;
         self.phase = Phase::Ended;
     }
 
+    /// What a running command writes looks like our prompt. A command can show the prompt, and a
+    /// shell that has lost its hooks shows it without them: which it is shows the terminal.
+    fn suspect(&mut self, begins: bool) {
+        let position = self.run.as_ref().and_then(Run::position);
+        let unmarked = self.unmarked.get_or_insert_with(Unmarked::now);
+        if begins {
+            unmarked.position = position;
+        }
+    }
+
     /// A complete prompt is shown.
-    fn prompted(&mut self) {
+    pub(super) fn prompted(&mut self) {
         self.phase = Phase::Prompt;
+        self.released = false;
+        self.unmarked = None;
         self.typed = self.left_over;
         self.entered = false;
         self.prompts += 1;
@@ -138,6 +165,10 @@ impl Pieces for State {
 
     fn control(&mut self, byte: u8) {
         self.cleaner.control(byte, &mut self.clean);
+        // zsh ends the line when its editor has ended.
+        if byte == b'\n' && self.released && self.shell == Some(Shell::Zsh) {
+            self.shown();
+        }
     }
 
     fn sequence(&mut self, sequence: &Sequence<'_>) {
@@ -147,9 +178,43 @@ impl Pieces for State {
         {
             self.screen.leave_primary();
         }
+        if let Some((false, mut modes)) = sequence.private_modes()
+            && modes.any(|mode| mode == PASTE)
+        {
+            // So the line editor of a shell ends; fish begins again with the same line.
+            let edited = self.phase == Phase::Prompt && self.typed && self.entered;
+            self.released |= edited && matches!(self.shell, Some(Shell::Bash | Shell::Zsh));
+            if self.released && self.shell == Some(Shell::Bash) {
+                self.shown();
+            }
+        }
     }
 
-    fn mark(&mut self, mark: Mark) {
+    fn mark(&mut self, mark: Mark) -> bool {
+        // Only hooks, which no command runs, say that one has ended.
+        if self.phase == Phase::Running {
+            match mark {
+                Mark::PromptStart => self.suspect(true),
+                Mark::Input => self.suspect(false),
+                Mark::Continuation | Mark::Erroneous => {}
+                Mark::Prompt
+                | Mark::Starting
+                | Mark::Started
+                | Mark::Ended(_)
+                | Mark::LineStart => {
+                    self.believe(mark);
+                    return true;
+                }
+            }
+            return false;
+        }
+        self.believe(mark);
+        true
+    }
+}
+
+impl State {
+    fn believe(&mut self, mark: Mark) {
         self.flush_clean();
         let acted = match mark {
             Mark::Started | Mark::Ended(_) | Mark::Prompt => {
@@ -159,6 +224,7 @@ impl Pieces for State {
             | Mark::Input
             | Mark::Continuation
             | Mark::Erroneous
+            | Mark::Starting
             | Mark::LineStart => None,
         };
         if let Some(before) = self.before_prompt.take() {
@@ -173,12 +239,19 @@ impl Pieces for State {
                 self.stream.end_line();
                 self.screen.begin_line();
             }
+            Mark::Starting => {
+                if let Some(run) = &mut self.run {
+                    run.starting();
+                }
+            }
             Mark::Started => {
                 if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {
                     self.doubt.clear();
                     self.answered();
                 }
                 self.typed = false;
+                self.released = false;
+                self.unmarked = None;
                 // The shell has read keys since, unless the ctrl-c came behind the command.
                 self.missed = acted.is_some();
                 let mut rest = String::new();
@@ -192,12 +265,18 @@ impl Pieces for State {
                 // What asked something has ended without reading the answer.
                 self.screen.unsync();
                 self.screen.take_replies();
+                let before = self.code.replace(code);
+                self.untold = false;
+                self.lost = false;
+                self.unmarked = None;
                 // A POSIX shell has no way to tell that a command starts.
                 if self.phase == Phase::Running || self.shell == Some(Shell::Posix) {
                     if let Some(run) = &mut self.run {
                         run.ended(Some(code));
                     }
                     self.phase = Phase::Ended;
+                } else if let Some(run) = &mut self.run {
+                    run.judged(code, before, self.hidden);
                 }
                 if self.shell == Some(Shell::Fish) {
                     self.before_prompt = Some(String::new());
@@ -206,25 +285,37 @@ impl Pieces for State {
             Mark::Prompt => {
                 if self.phase == Phase::Running {
                     self.ended_unseen();
+                    // It has written its environment down before it says that there is a prompt
+                    // after all, behind an interrupt.
+                    self.untold = self.shell != Some(Shell::Fish);
                 }
                 if std::mem::take(&mut self.typing) {
                     self.answered();
                 }
                 self.phase = Phase::Ended;
+                self.unmarked = Some(Unmarked::now());
             }
             Mark::PromptStart => {
-                if self.phase == Phase::Running {
-                    self.ended_unseen();
+                if let (Phase::Prompt, Some(run), Some(shell)) =
+                    (self.phase, &mut self.run, self.shell)
+                {
+                    self.released |= run.reprompted(shell, self.untold);
                 }
             }
             Mark::Input => match self.phase {
-                // The same prompt, drawn again.
-                Phase::Prompt => {}
-                Phase::Running => {
-                    self.ended_unseen();
+                // The shell was done with a line and asks for the next, without its hooks.
+                Phase::Prompt if self.released => {
+                    if std::mem::take(&mut self.typing) {
+                        self.answered();
+                    }
                     self.prompted();
                 }
-                Phase::Starting | Phase::Ended => self.prompted(),
+                // The same prompt, drawn again.
+                Phase::Prompt => {}
+                Phase::Starting | Phase::Running | Phase::Ended => {
+                    self.hidden = false;
+                    self.prompted();
+                }
             },
             Mark::Continuation => {
                 self.typing = false;

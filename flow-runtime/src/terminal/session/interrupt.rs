@@ -200,7 +200,7 @@ impl Session {
 
     /// Whether the shell sleeps over its terminal, and not over what makes its next prompt. Where
     /// the system does not tell, it does.
-    fn reads(&self) -> bool {
+    pub(super) fn reads(&self) -> bool {
         match process::awaits(self.pid) {
             Awaits::Terminal | Awaits::Unknown => true,
             Awaits::File => false,

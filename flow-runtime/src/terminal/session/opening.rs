@@ -15,7 +15,7 @@ use crate::terminal::error::Error;
 use crate::terminal::options::Options;
 use crate::terminal::private::PrivateDirectory;
 use crate::terminal::program::{Program, Shell};
-use crate::terminal::pty::{Pty, Started};
+use crate::terminal::pty::{Mode, Pty, Started};
 use crate::terminal::scanner::Scanner;
 use crate::terminal::screen::Screen;
 use crate::terminal::shells::history_variable;
@@ -110,10 +110,13 @@ impl Session {
             .stack_size(64 * 1024)
             .spawn(move || {
                 let exit = match child.wait() {
-                    Ok(status) if status.signal().is_none() => {
-                        i32::try_from(status.exit_code()).map_or(Exit::Signal, Exit::Code)
-                    }
-                    _ => Exit::Signal,
+                    Ok(status) => match status.signal() {
+                        Some(description) => Exit::by_signal(description),
+                        None => {
+                            i32::try_from(status.exit_code()).map_or(Exit::Signal(None), Exit::Code)
+                        }
+                    },
+                    Err(_) => Exit::Signal(None),
                 };
                 lock(&waiting.state).exit = Some(exit);
                 waiting.pty.ring();
@@ -157,6 +160,16 @@ impl State {
             entered_at: None,
             left_over: false,
             ahead: false,
+            released: false,
+            unmarked: None,
+            hidden: false,
+            lost: false,
+            code: None,
+            untold: false,
+            mode: Mode {
+                echo: true,
+                lines: true,
+            },
             interrupt: None,
             prompts: 0,
             run: None,

@@ -5,6 +5,8 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use super::interrupt::Interrupt;
+use super::run::Run;
+use super::unmarked::Unmarked;
 use super::{Moment, Phase, QUIET, Session, State};
 use crate::terminal::program::Shell;
 use crate::terminal::{lock, process};
@@ -64,7 +66,8 @@ impl Session {
         let quiet = quiet.then(|| soon.max(state.last_output + QUIET));
         let looked = state.run.as_ref().and_then(|run| run.look_at);
         let nudge = state.interrupt.as_ref().map(Interrupt::look_at);
-        [quiet, looked, nudge, state.screen.deadline()]
+        let prompt = state.unmarked.as_ref().map(Unmarked::look_at);
+        [quiet, looked, nudge, prompt, state.screen.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -81,14 +84,15 @@ impl Session {
                 let front = self.pty.foreground();
                 state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
+            if state.run.as_ref().is_some_and(Run::has_lines) {
+                state.mode = self.pty.mode();
+            }
             state.take(bytes);
             self.reply(&mut state);
         }
         state.screen.expire(now);
-        let outgoing = std::mem::take(&mut state.outgoing);
-        if !outgoing.is_empty() {
-            let _ = self.pty.write(&outgoing);
-        }
+        self.look_for_prompt(&mut state, now);
+        self.type_outgoing(&mut state);
         if ended {
             state.drained = true;
         }
@@ -100,6 +104,12 @@ impl Session {
         {
             let image = process::image(self.pid);
             state.look(now, image, || self.asleep().is_some());
+            // Entered and not begun, while the shell waits for more.
+            let entered = state.phase == Phase::Prompt && state.interrupt.is_none();
+            if entered && state.run.is_some() && self.awaits_command(&state) == Some(true) {
+                state.run_unanswered();
+                self.type_outgoing(&mut state);
+            }
         }
         self.look_after_interrupt(&mut state, now);
         let moment = Moment {
@@ -115,6 +125,14 @@ impl Session {
             *last = moment;
             changed
         });
+    }
+
+    /// Types what is to be typed.
+    fn type_outgoing(&self, state: &mut State) {
+        let outgoing = std::mem::take(&mut state.outgoing);
+        if !outgoing.is_empty() {
+            let _ = self.pty.write(&outgoing);
+        }
     }
 
     /// Answers what was asked of the terminal. Who asks reads keys, not lines, and waits. Else a

@@ -9,11 +9,12 @@ use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
 use super::{Interrupt, Phase, QUIET, Session, State};
-use crate::terminal::capture::Capture;
+use crate::terminal::capture::{Capture, Shown};
+use crate::terminal::echo::Echoer;
 use crate::terminal::lock;
 use crate::terminal::process;
 use crate::terminal::program::{self, Shell};
-use crate::terminal::pty::MAX_LINE;
+use crate::terminal::pty::{MAX_LINE, Mode};
 
 /// How long a shell that is about to show its prompt is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DOUBT: Duration = Duration::from_millis(2);
 /// How often a shell that says nothing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// What begins pasted text.
+const PASTE: &str = "\x1b[200~";
 
 /// A command under way.
 pub(super) struct Run {
@@ -28,6 +31,17 @@ pub(super) struct Run {
     capture: Capture,
     /// What comes is output.
     capturing: bool,
+    /// What the shell itself says to a line that was entered, as long as no command has started: it
+    /// cannot read the line.
+    aside: Capture,
+    /// What comes is that, behind the line.
+    listening: bool,
+    /// The shell asks for the next command and has not run what was entered.
+    unrun: bool,
+    /// Several lines were pasted, which the shell reads without a prompt in between.
+    pasted: bool,
+    /// The shell said that it wants more.
+    continued: bool,
     /// Lines yet to be typed.
     lines: VecDeque<String>,
     /// The shell said that a command starts, or had no way to.
@@ -73,11 +87,81 @@ impl Run {
     pub(super) fn take(&mut self, bytes: &[u8]) {
         if self.capturing {
             self.capture.take(bytes);
+        } else if self.listening {
+            self.aside.take(bytes);
         }
+    }
+
+    /// Whether there are lines yet to be typed.
+    pub(super) fn has_lines(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// How many bytes of output there are, as long as there may be more.
+    pub(super) fn position(&self) -> Option<u64> {
+        self.capturing.then(|| self.capture.position())
+    }
+
+    /// Takes the output behind a position back: it was a prompt.
+    pub(super) fn cut(&mut self, position: u64) {
+        self.capture.cut(position);
+    }
+
+    /// What the shell says from now on is its word on a line, which is shown before it.
+    pub(super) fn listen(&mut self, shown: Shown) {
+        if !self.interrupted {
+            self.listening = true;
+            self.aside.cut(0);
+            self.aside.begin_typed(shown);
+        }
+    }
+
+    /// The shell has an exit code although no command started: it could not read the line, or there
+    /// was nothing in it. In the latter case it says nothing, and the code is the one before.
+    pub(super) fn judged(&mut self, code: i32, before: Option<i32>, hidden: bool) {
+        if !std::mem::take(&mut self.listening) || !self.aside.has_begun() {
+            return;
+        }
+        self.aside.unsign();
+        self.aside.unhook();
+        let says = !self.aside.is_empty() || before != Some(code);
+        if code != 0 && says || hidden {
+            self.commanded = true;
+            self.code = Some(code);
+            self.capture.append(&mut self.aside);
+            self.took = Some(self.typed.elapsed());
+        }
+    }
+
+    /// A prompt begins although its hooks have not run since the line was entered. `lost` says that
+    /// they are gone; else bash refuses the line, as it does when a `!` stands for nothing. Says
+    /// whether the shell is done with the line.
+    pub(super) fn reprompted(&mut self, shell: Shell, lost: bool) -> bool {
+        let refuses = shell == Shell::Bash && !lost;
+        if !(lost || refuses) || !self.listening || !self.aside.has_begun() {
+            return false;
+        }
+        self.listening = false;
+        self.aside.unprompt();
+        self.capture.append(&mut self.aside);
+        self.code = None;
+        self.unrun = refuses;
+        self.commanded |= lost;
+        true
+    }
+
+    /// A command is about to start. What the shell has said before is its word on a line before it
+    /// that it could not read; what it shows now is no output.
+    pub(super) fn starting(&mut self) {
+        if std::mem::take(&mut self.listening) && self.aside.has_begun() {
+            self.capture.append(&mut self.aside);
+        }
+        self.capturing = false;
     }
 
     pub(super) fn started(&mut self, shell: Shell, now: Instant) {
         self.commanded = true;
+        self.listening = false;
         self.code = None;
         self.took = None;
         self.started.get_or_insert(now);
@@ -95,6 +179,7 @@ impl Run {
                 // What the shell writes before its prompt came without a mark in between.
                 self.capture.unprompt();
             }
+            self.capture.unhook();
             self.capture.end();
         }
         self.code = code;
@@ -131,6 +216,11 @@ impl State {
             let note = "the command is incomplete: the shell waits for the rest, such as a closing \
                         quote; it was abandoned with ctrl-c";
             self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
+        } else if run.unrun {
+            let note = "the shell did not run the command, as `output` says; a `!` stands for an \
+                        earlier command unless it is in single quotes or behind a backslash, or \
+                        `set +H` has switched that off";
+            self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if !run.lines.is_empty() {
             self.type_line();
         } else if !run.commanded {
@@ -138,21 +228,37 @@ impl State {
             self.finish_run(CommandStatus::NoCommand, Some(note.to_owned()));
         } else {
             let note = run.code.is_none().then(|| {
-                "the exit code is not known: the shell's prompt hook (such as PROMPT_COMMAND) was \
-                 replaced"
-                    .to_owned()
+                let mut note = "the exit code is not known: the shell's prompt hook (such as \
+                                PROMPT_COMMAND) was replaced"
+                    .to_owned();
+                if run.pasted {
+                    note.push_str(
+                        ", or the rest of the command was not run because a `!` in it stands for \
+                         no earlier command",
+                    );
+                }
+                note
             });
             self.finish_run(CommandStatus::Finished, note);
         }
     }
 
-    /// The shell wants more of the command.
+    /// The shell says that it wants more of the command.
     pub(super) fn run_continued(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.continued = true;
+        }
+        self.run_unfinished();
+    }
+
+    /// The shell wants more of the command: that is typed, or the line given up.
+    fn run_unfinished(&mut self) {
         let shell = self.shell;
         let Some(run) = &mut self.run else {
             return;
         };
         run.capturing = false;
+        run.listening = false;
         if !run.lines.is_empty() {
             self.type_line();
         } else if shell == Some(Shell::Fish) {
@@ -185,25 +291,71 @@ impl State {
         let Some(line) = run.lines.pop_front() else {
             return;
         };
-        if shell == Some(Shell::Posix) {
-            run.commanded = true;
-            run.capturing = true;
-            run.capture.begin(Shell::Posix);
-            run.started.get_or_insert_with(Instant::now);
-            run.look_at = Some(Instant::now() + QUIET);
-            self.echo
-                .expect(&format!("{line}\n"), crate::terminal::echo::Echoer::Kernel);
-        } else {
-            self.typing = true;
+        let now = Instant::now();
+        run.look_at = Some(now + QUIET);
+        match shell {
+            Some(Shell::Posix) => {
+                run.commanded = true;
+                run.capturing = true;
+                run.capture.begin_typed(match self.mode {
+                    Mode { echo: false, .. } => Shown::Nowhere,
+                    Mode { lines, .. } => Shown::ByKernel { lines },
+                });
+                run.started.get_or_insert(now);
+                if self.mode.echo {
+                    self.echo.expect(&format!("{line}\n"), Echoer::Kernel);
+                }
+            }
+            Some(shell @ (Shell::Bash | Shell::Zsh)) => {
+                // zsh says that it takes pasted text behind its prompt, perhaps later than now.
+                let pastes = match shell {
+                    Shell::Bash => self.screen.wants_bracketed_paste(),
+                    _ => line.starts_with(PASTE),
+                };
+                run.listen(match self.hidden {
+                    true => Shown::Nowhere,
+                    false => Shown::ByEditor { shell, pastes },
+                });
+                self.typing = true;
+            }
+            Some(Shell::Fish) | None => self.typing = true,
         }
         self.typed = true;
         self.entered = true;
+        self.released = false;
         self.outgoing.extend_from_slice(line.as_bytes());
         let enter: &[u8] = match shell {
             Some(Shell::Fish) => b"\x1b[9133~",
             _ => b"\n",
         };
         self.outgoing.extend_from_slice(enter);
+    }
+
+    /// The shell rests over its prompt, or over a line that it wants more of, and has said neither.
+    pub(super) fn run_unanswered(&mut self) {
+        let Some(run) = &self.run else {
+            return;
+        };
+        if self.shell == Some(Shell::Fish) {
+            return;
+        }
+        if !run.interrupted {
+            self.run_unfinished();
+            return;
+        }
+        if run.continued {
+            self.entered = false;
+            let note = "the command is incomplete: the shell waits for the rest, such as a closing \
+                        quote, and ignores ctrl-c; type the rest with send_input";
+            self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
+            return;
+        }
+        // Had it wanted more, the interrupt would have brought its prompt.
+        self.lost = true;
+        let note = "the exit code is not known: the shell waits at a prompt that no longer tells \
+                    where it is, since what flow put into it (PS1) was replaced; `output` may end \
+                    with that prompt";
+        self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
     fn finish_run(&mut self, status: CommandStatus, note: Option<String>) {
@@ -359,12 +511,18 @@ impl Session {
         // A POSIX shell has no way to tell that what was entered starts.
         let entered = shell == Shell::Posix && state.typed && state.entered && unread == 0;
         if !in_front || state.phase != Phase::Prompt || entered {
+            let lost = state.lost;
             let image = process::image(self.pid);
             let replaced = image.is_some() && state.image.is_some() && image != state.image;
             drop(state);
             let name = self.foreground().unwrap_or_else(|| "?".to_owned());
             let note = if in_front && replaced {
                 format!("busy: {}", replacement(self.pid))
+            } else if in_front && lost {
+                format!(
+                    "busy: {name} has lost the prompt by which it is followed (PS1 was replaced); \
+                     use send_input and await_output, or open another session"
+                )
             } else if in_front {
                 format!("busy: {name} is not at a prompt; use send_input and await_output")
             } else {
@@ -391,7 +549,7 @@ impl Session {
             command.contains(['\n', '\t']) && !mode.lines && state.screen.wants_bracketed_paste();
         if pasted {
             let text = command.replace('\n', "\r");
-            lines.push_back(format!("\x1b[200~{text}\x1b[201~"));
+            lines.push_back(format!("{PASTE}{text}\x1b[201~"));
         } else {
             lines.extend(command.split('\n').map(str::to_owned));
             if !mode.lines && command.contains('\t') {
@@ -422,6 +580,11 @@ impl Session {
             id,
             capture: Capture::new(keep),
             capturing: false,
+            aside: Capture::new(keep),
+            listening: false,
+            unrun: false,
+            pasted: pasted && command.contains('\n'),
+            continued: false,
             lines,
             commanded: false,
             interrupted: false,
@@ -432,6 +595,7 @@ impl Session {
             look_at: None,
             answer: Some(sender),
         });
+        state.mode = mode;
         state.type_line();
         let outgoing = std::mem::take(&mut state.outgoing);
         let written = self.pty.write(&outgoing);

@@ -99,6 +99,7 @@ impl State {
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         if at_prompt && !typed.is_empty() {
             self.typed = true;
+            self.released = false;
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
             self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());

@@ -13,6 +13,7 @@ __flow_count=0
 __flow_open='\[\e]133;P;${__flow_nonce-}\a\]'
 __flow_input='\[\e]133;B;${__flow_nonce-}\a\]'
 __flow_more='\[\e]133;K;${__flow_nonce-}\a\]'
+__flow_starting='\e]133;S;${__flow_nonce-}\a'
 __flow_start='\e]133;C;${__flow_nonce-}\a'
 
 # Runs before anything else of the prompt. The file is complete when the mark appears.
@@ -23,7 +24,7 @@ __flow_ended() {
         \builtin declare -p
         \builtin printf '#flow %s\n' "$__flow_count"
     } >|"$__flow_environment"
-    \builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce"
+    \builtin printf '\e]133;D;%s;%s\a' "$1" "$__flow_nonce" >/dev/tty
 }
 
 # Runs after everything else of the prompt, so that it sees what others made of it.
@@ -36,17 +37,17 @@ __flow_prompt() {
         PS2=$__flow_more${PS2-}
     fi
     if [[ ${PS0-} != *"$__flow_start" ]]; then
-        PS0=${PS0-}$__flow_start
+        PS0=$__flow_starting${PS0-}$__flow_start
     fi
     if [[ ${PROMPT_COMMAND[0]-} != "$__flow_first" ]]; then
         __flow_install
     fi
-    \builtin printf '\e]133;A;%s\a' "$__flow_nonce"
+    \builtin printf '\e]133;A;%s\a' "$__flow_nonce" >/dev/tty
 }
 
-# The braces take the trace of `set -x` along.
-__flow_first='{ __flow_ended "$?"; } >/dev/tty 2>/dev/null'
-__flow_last='{ __flow_prompt; } >/dev/tty 2>/dev/null'
+# The braces take the trace of `set -x` along, and what a DEBUG trap writes.
+__flow_first='@HOOK@'
+__flow_last='{ __flow_prompt; } >/dev/null 2>&1'
 
 __flow_install() {
     local command

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use super::private::PrivateDirectory;
 use super::program::Shell;
 
+/// What bash runs when a command has ended; `set -v` shows it.
+pub(super) const BASH_HOOK: &str = r#"{ __flow_ended "$?"; } >/dev/null 2>&1"#;
+
 /// How to start a shell.
 #[derive(Debug, Default)]
 pub(super) struct Start {
@@ -36,6 +39,7 @@ impl PrivateDirectory {
         private_file(&environment, "")?;
         let filled = |script: &str| {
             script
+                .replace("@HOOK@", BASH_HOOK)
                 .replace("@NONCE@", nonce)
                 .replace("@ENVIRONMENT@", &quoted(&environment))
                 .replace("@DIRECTORY@", &quoted(&self.path))

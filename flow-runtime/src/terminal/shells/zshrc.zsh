@@ -19,7 +19,7 @@ typeset -g __flow_more=$'%{\e]133;K;@NONCE@\a%}'
 typeset -gi __flow_count=0
 typeset -g __flow_partial=no
 
-# The braces take the trace of `set -x` along.
+# The braces take the trace of `set -x` along, and what a DEBUG trap writes within them.
 
 # zsh shows its sign for an unfinished line, and blanks that make the line wrap, before it runs any
 # hook, where they would look like output. So that is switched off while nobody looks; whoever reads
@@ -36,7 +36,7 @@ __flow_started() {
     {
         __flow_whole
         builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
-    } 2>/dev/null
+    } >/dev/null 2>&1
 }
 
 # Runs before the other hooks of the prompt. The file is complete when the mark appears.
@@ -48,7 +48,7 @@ __flow_ended() {
             setopt promptsp
             builtin printf '\e]133;L;%s\a' "$__flow_nonce" >/dev/tty
         fi
-    } 2>/dev/null
+    } >/dev/null 2>&1
 }
 
 __flow_write() {
@@ -66,7 +66,7 @@ __flow_write() {
 __flow_prompt() {
     {
         __flow_wrap
-    } 2>/dev/null
+    } >/dev/null 2>&1
 }
 
 __flow_wrap() {
@@ -79,7 +79,8 @@ __flow_wrap() {
     fi
     # A shell that inherited the prompts would show our marks as its own.
     typeset -g +x PS1 PS2
-    if [[ ${precmd_functions[1]-} != __flow_ended || ${precmd_functions[-1]-} != __flow_prompt ]]; then
+    if [[ ${precmd_functions[1]-} != __flow_ended || ${precmd_functions[-1]-} != __flow_prompt ||
+        ${preexec_functions[-1]-} != __flow_started ]]; then
         __flow_install
     fi
     builtin printf '\e]133;A;%s\a' "$__flow_nonce" >/dev/tty

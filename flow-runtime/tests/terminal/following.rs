@@ -1,0 +1,368 @@
+//! Shells are followed whatever is typed into them, and whatever is done to their hooks.
+
+use std::time::Duration;
+
+use flow_runtime::terminal::Place;
+use serde_json::{Value, json};
+
+use crate::support::{SHELLS, Terms};
+
+/// Status, exit code and output.
+fn outcome(ran: &Value) -> (&str, Option<i64>, &str) {
+    (
+        ran["status"].as_str().unwrap_or_default(),
+        ran["exit_code"].as_i64(),
+        ran["output"].as_str().unwrap_or_default(),
+    )
+}
+
+#[tokio::test]
+async fn a_syntax_error_is_a_command_that_failed_with_what_the_shell_says() {
+    for (shell, code) in [("bash", 2), ("zsh", 1), ("dash", 2)] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let long = format!("echo {} )", "x".repeat(300));
+        for command in ["echo )", ";;", "| x", "}", "for", &long] {
+            if (shell, command) == ("zsh", "}") {
+                continue;
+            }
+            terms.run("true").await;
+            let ran = terms.run(command).await;
+            let (status, exit, output) = outcome(&ran);
+            assert_eq!((status, exit), ("finished", Some(code)), "{shell}: {ran:#}");
+            let named = output.contains(&format!("{shell}: "));
+            let whole = output.ends_with('\n') && output.lines().count() == 1;
+            assert!(named && whole, "{shell}: {ran:#}");
+            // The next command that says nothing is not taken for one that failed.
+            let ran = terms.run("# nothing").await;
+            if shell != "zsh" {
+                assert_eq!(ran["status"], "no_command", "{shell}: {ran:#}");
+            }
+        }
+        assert_eq!(
+            outcome(&terms.run("echo ok").await),
+            ("finished", Some(0), "ok\n")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_syntax_error_among_several_lines_is_told_with_the_rest() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("echo )\necho two").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", Some(0)), "{ran:#}");
+    assert!(output.contains("unexpected token"), "{ran:#}");
+    assert!(output.ends_with("\ntwo\n"), "{ran:#}");
+    let ran = terms.run("echo one\necho )").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", Some(2)), "{ran:#}");
+    assert!(output.starts_with("one\n"), "{ran:#}");
+    assert!(output.contains("unexpected token"), "{ran:#}");
+
+    let terms = Terms::new();
+    terms.open("zsh").await;
+    let ran = terms.run("echo one\necho )").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", Some(1)), "{ran:#}");
+    assert!(output.ends_with("parse error near `)'\n"), "{ran:#}");
+}
+
+#[tokio::test]
+async fn a_failed_history_expansion_is_told_and_leaves_the_prompt_free() {
+    let terms = Terms::new();
+    let session = terms.open("bash").await;
+    for command in ["!!", "echo \"fix!this\""] {
+        let ran = terms.run(command).await;
+        let (status, code, output) = outcome(&ran);
+        assert_eq!((status, code), ("refused", None), "{ran:#}");
+        assert!(output.ends_with("event not found\n"), "{ran:#}");
+        assert!(
+            ran["error"].as_str().unwrap().contains("`set +H`"),
+            "{ran:#}"
+        );
+        let ran = terms.run("echo ok").await;
+        assert_eq!(outcome(&ran), ("finished", Some(0), "ok\n"), "{ran:#}");
+    }
+    let ran = terms.run("echo one\necho \"fix!this\"").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", None), "{ran:#}");
+    assert!(output.starts_with("one\n"), "{ran:#}");
+    assert!(output.ends_with("event not found\n"), "{ran:#}");
+    assert!(
+        ran["error"]
+            .as_str()
+            .unwrap()
+            .contains("the rest of the command"),
+        "{ran:#}"
+    );
+    // Typed by hand it leaves the prompt free as well.
+    terms.send("echo \"fix!this\"\n").await;
+    let limit = Duration::from_secs(30);
+    let place = terms.terminals.prompt(&session, limit).await.unwrap();
+    assert_eq!(place, Place::Prompt);
+    let ran = terms.run("echo ok").await;
+    assert_eq!(outcome(&ran), ("finished", Some(0), "ok\n"), "{ran:#}");
+
+    let terms = Terms::new();
+    terms.open("zsh").await;
+    let ran = terms.run("echo \"fix!this\"").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", Some(1)), "{ran:#}");
+    assert_eq!(output, "zsh: event not found: this\n", "{ran:#}");
+}
+
+#[tokio::test]
+async fn a_command_that_shows_the_prompt_has_not_ended() {
+    for (shell, shows) in [
+        ("bash", r#"echo "${PS1@P}""#),
+        ("bash", r#"echo "${PS2@P}""#),
+        ("zsh", r#"echo "before $PS1 after""#),
+        ("zsh", r#"echo "$PS2""#),
+        ("zsh", r#"print -P "$PS1""#),
+        ("fish", "fish_prompt"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let command = format!("{shows}; sleep 0.2; echo tail; sh -c 'exit 3'");
+        let ran = terms.run(&command).await;
+        let (status, code, output) = outcome(&ran);
+        assert_eq!(
+            (status, code),
+            ("finished", Some(3)),
+            "{shell} {shows}: {ran:#}"
+        );
+        assert!(output.ends_with("tail\n"), "{shell} {shows}: {ran:#}");
+        let ran = terms.run("echo next").await;
+        assert_eq!(outcome(&ran), ("finished", Some(0), "next\n"), "{ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_without_its_hooks_is_at_its_prompt_with_an_unknown_code() {
+    for (shell, losing) in [
+        ("bash", "PROMPT_COMMAND=(); unset PROMPT_COMMAND"),
+        ("bash", "unset PROMPT_COMMAND PS0"),
+        ("zsh", "precmd_functions=()"),
+        ("zsh", "precmd_functions=(); preexec_functions=()"),
+    ] {
+        let terms = Terms::new();
+        let session = terms.open(shell).await;
+        terms.run("export KEPT=old").await;
+        let ran = terms.run(losing).await;
+        assert_eq!(outcome(&ran), ("finished", None, ""), "{losing}: {ran:#}");
+        let ran = terms.run("false").await;
+        assert_eq!(outcome(&ran), ("finished", None, ""), "{losing}: {ran:#}");
+        let ran = terms.run("echo out; export KEPT=new").await;
+        assert_eq!(
+            outcome(&ran),
+            ("finished", None, "out\n"),
+            "{losing}: {ran:#}"
+        );
+        // What it wrote down is older than that.
+        let error = terms.terminals.environment(&session).unwrap_err();
+        assert!(error.to_string().contains("was replaced"), "{error}");
+    }
+    // One that is put back at the next prompt is not missed.
+    let terms = Terms::new();
+    terms.open("zsh").await;
+    terms.run("preexec_functions=()").await;
+    let ran = terms.run("echo out").await;
+    assert_eq!(outcome(&ran), ("finished", Some(0), "out\n"), "{ran:#}");
+}
+
+#[tokio::test]
+async fn output_is_whole_when_the_terminal_does_not_show_what_is_typed() {
+    for change in ["stty -echo", "stty -icanon", "stty raw", "stty raw -echo"] {
+        let terms = Terms::new();
+        terms.open("dash").await;
+        let ran = terms.run(change).await;
+        assert_eq!(
+            outcome(&ran),
+            ("finished", Some(0), ""),
+            "{change}: {ran:#}"
+        );
+        for (command, output) in [
+            ("seq 3", "1\n2\n3\n"),
+            ("echo one", "one\n"),
+            ("printf abc", "abc"),
+            ("echo one\necho two", "one\ntwo\n"),
+        ] {
+            let ran = terms.run(command).await;
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(0), output),
+                "{change}: {ran:#}"
+            );
+        }
+    }
+    let terms = Terms::new();
+    terms.open("dash").await;
+    let ran = terms.run("stty -echo\necho one\nstty echo\necho two").await;
+    assert_eq!(
+        outcome(&ran),
+        ("finished", Some(0), "one\ntwo\n"),
+        "{ran:#}"
+    );
+}
+
+#[tokio::test]
+async fn a_trace_shows_the_command_and_nothing_of_ours() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms.run("set -x").await;
+        assert_eq!(outcome(&ran), ("finished", Some(0), ""), "{shell}: {ran:#}");
+        let ran = terms.run("echo hi").await;
+        let (status, code, output) = outcome(&ran);
+        assert_eq!((status, code), ("finished", Some(0)), "{shell}: {ran:#}");
+        let lines: Vec<_> = output.lines().collect();
+        assert!(lines[0].ends_with("echo hi"), "{shell}: {ran:#}");
+        assert_eq!(lines[1..], ["hi"], "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn marks_survive_other_messages_and_other_functions() {
+    for (shell, change) in [
+        ("bash", "exec 2>messages"),
+        ("zsh", "exec 2>messages"),
+        ("dash", "exec 2>messages"),
+        ("dash", "printf() { echo fake; }"),
+    ] {
+        let terms = Terms::new();
+        let session = terms.open(shell).await;
+        let ran = terms.run(change).await;
+        assert_eq!(outcome(&ran), ("finished", Some(0), ""), "{shell}: {ran:#}");
+        let ran = terms.run("echo hi; sh -c 'exit 3'").await;
+        assert_eq!(
+            outcome(&ran),
+            ("finished", Some(3), "hi\n"),
+            "{shell} {change}: {ran:#}"
+        );
+        let ran = terms.run("echo ok").await;
+        assert_eq!(
+            outcome(&ran),
+            ("finished", Some(0), "ok\n"),
+            "{shell} {change}: {ran:#}"
+        );
+        assert!(terms.terminals.environment(&session).is_ok(), "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn fish_tells_its_marks_by_itself() {
+    let terms = Terms::new();
+    terms.open("fish").await;
+    // What fish writes with this function of its own is not what it was.
+    terms.run("alias printf='echo no'").await;
+    let ran = terms.run("echo hi; sh -c 'exit 3'").await;
+    let (status, code, output) = outcome(&ran);
+    assert_eq!((status, code), ("finished", Some(3)), "{ran:#}");
+    assert!(output.ends_with("hi\n"), "{ran:#}");
+    assert!(!output.contains("133;"), "{ran:#}");
+}
+
+#[tokio::test]
+async fn what_a_shell_says_to_a_line_it_cannot_read_is_output_to_wait_for() {
+    for (shell, error) in [("bash", "syntax error"), ("zsh", "parse error")] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send("echo )\n").await;
+        terms.expect(&format!("^{shell}: {error} .*$")).await;
+        let content = json!({"content_mode": "since_input"});
+        let content = terms.call("get_screen_content", content).await;
+        let content = content["screen_content"].as_str().unwrap();
+        assert!(content.starts_with(&format!("{shell}: ")), "{content}");
+    }
+}
+
+#[tokio::test]
+async fn a_posix_shell_that_has_lost_its_prompt_is_said_to() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    let ran = terms.run("PS1='mine> '").await;
+    let (status, code, _) = outcome(&ran);
+    assert_eq!((status, code), ("finished", None), "{ran:#}");
+    assert!(ran["error"].as_str().unwrap().contains("PS1"), "{ran:#}");
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    assert!(ran["error"].as_str().unwrap().contains("PS1"), "{ran:#}");
+}
+
+#[tokio::test]
+async fn an_unfinished_line_is_noticed_without_a_word_from_the_shell() {
+    // dash shows no prompt for the rest of this.
+    let terms = Terms::new();
+    terms.open("dash").await;
+    let ran = terms.run("echo ${").await;
+    assert_eq!(ran["status"], "incomplete", "{ran:#}");
+    // `read` wants a line, and is no unfinished one.
+    let asks = json!({"command": "read -r line", "timeout": 0.7});
+    let ran = terms.call("run_command", asks).await;
+    assert_eq!(ran["status"], "timed_out", "{ran:#}");
+    terms.send("a line\n").await;
+    let ran = terms.run("echo $line").await;
+    assert_eq!(outcome(&ran), ("finished", Some(0), "a line\n"), "{ran:#}");
+
+    // fish does not count this as unfinished.
+    let terms = Terms::new();
+    terms.open("fish").await;
+    assert_eq!(terms.run("echo a\\").await["status"], "incomplete");
+    assert_eq!(terms.run("echo a\\\\").await["output"], "a\\\n");
+    assert_eq!(terms.run("echo )").await["status"], "refused");
+
+    // One that ignores interrupts keeps it.
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("trap '' INT").await;
+    let ran = terms.run("echo 'a").await;
+    assert_eq!(ran["status"], "incomplete", "{ran:#}");
+    assert!(
+        ran["error"].as_str().unwrap().contains("ignores ctrl-c"),
+        "{ran:#}"
+    );
+    terms.send("b'\n").await;
+    terms.expect("^a\nb$").await;
+    assert_eq!(terms.run("echo ok").await["output"], "ok\n");
+}
+
+#[tokio::test]
+async fn traps_and_options_show_nothing_of_our_hooks() {
+    for (shell, change) in [
+        ("bash", "trap 'echo \"[$BASH_COMMAND]\"' DEBUG"),
+        ("bash", "set -v"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(change).await;
+        let ran = terms.run("true").await;
+        let output = ran["output"].as_str().unwrap();
+        assert!(!output.contains("flow"), "{change}: {ran:#}");
+        assert!(output.lines().count() <= 1, "{change}: {ran:#}");
+        assert_eq!(ran["exit_code"], 0, "{change}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_signal_that_ends_the_shell_is_named() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let own = if shell == "fish" { "$fish_pid" } else { "$$" };
+        let ran = terms.run(&format!("kill -KILL {own}")).await;
+        assert_eq!(ran["status"], "shell_exited", "{shell}: {ran:#}");
+        let said = ran["error"].as_str().unwrap();
+        assert!(said.ends_with("by the signal SIGKILL"), "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_was_removed_is_told_by_its_path() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("mkdir gone && cd gone && rmdir ../gone").await;
+    let gone = terms.home().canonicalize().unwrap().join("gone");
+    assert_eq!(ran["working_directory"], gone.to_str().unwrap(), "{ran:#}");
+}
