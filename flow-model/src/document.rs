@@ -76,6 +76,14 @@ pub struct Field<'t> {
     pub validation: Validation<'t>,
 }
 
+impl Field<'_> {
+    /// Whether there is no value unless one is given.
+    #[must_use]
+    pub fn must_be_given(&self) -> bool {
+        self.required && self.default.is_none()
+    }
+}
+
 /// Rules for a value.
 #[derive(Debug, Default)]
 pub struct Validation<'t> {

@@ -12,13 +12,57 @@ use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::{Act, Computed, Document, Field, Step, all_steps};
 use crate::expression::Dialect;
 use crate::grammar::{self, habit};
-use crate::graph::{Form, Operation, PromptKind, Tier, Type};
+use crate::graph::{self, Form, Operation, PromptKind, Tier, Type};
 use crate::loader::Lookup;
 use crate::source::{FileId, Span, Spanned, Tree, Value};
-use crate::{read, source, structure, tools};
+use crate::{lower, read, source, structure, tools};
 
 /// What a workflow is called that is written out where it is called, until it says a name.
 const INLINE: &str = "workflow";
+
+/// A call of another workflow.
+pub(super) struct Called<'d> {
+    pub(super) workflow: &'d Tree,
+    /// What it is given by name; `None` where only the run can tell.
+    pub(super) inputs: Option<Vec<(Spanned<String>, &'d Tree)>>,
+    /// The variables it starts with; `None` where only the run can tell.
+    variables: Option<Vec<&'d str>>,
+}
+
+impl<'d> Called<'d> {
+    /// The call that a tool is, when it is one by name.
+    pub(super) fn of(
+        tool: &Spanned<String>,
+        builtin: Option<&tools::Tool>,
+        parameters: &'d [(Spanned<String>, &'d Tree)],
+    ) -> Option<Self> {
+        let find = |key: &str| {
+            let found = parameters.iter().find(|(name, _)| name.value == key);
+            found.map(|(_, tree)| *tree)
+        };
+        builtin.filter(|_| tool.value == "run_workflow")?;
+        let given = |key: &str| match find(key) {
+            None => Some([].as_slice()),
+            Some(tree) if tree.value == Value::Null => Some([].as_slice()),
+            Some(tree) => tree.entries(),
+        };
+        let inputs = given("inputs").map(|entries| {
+            let entries = entries.iter();
+            entries
+                .map(|entry| (entry.key.clone(), &entry.value))
+                .collect()
+        });
+        let variables = given("initial_variables").map(|entries| {
+            let entries = entries.iter();
+            entries.map(|entry| entry.key.value.as_str()).collect()
+        });
+        Some(Called {
+            workflow: find("workflow_name")?,
+            inputs,
+            variables,
+        })
+    }
+}
 
 impl<'d> Checker<'d> {
     /// Everything a document declares.
@@ -237,8 +281,11 @@ impl<'d> Checker<'d> {
                     );
                 }
             }
-            Act::Shell { command, .. } => {
+            Act::Shell { command, env, .. } => {
                 self.blank(command, "command", "write what the shell is to run");
+                for (name, _) in env {
+                    self.environment_name(name);
+                }
             }
             Act::Delegate {
                 instructions,
@@ -376,6 +423,25 @@ impl<'d> Checker<'d> {
         }
     }
 
+    /// A name that the environment of a command can have.
+    fn environment_name(&mut self, name: &Spanned<String>) {
+        let written = name.value.as_str();
+        if !written.is_empty() && !written.contains(['=', '\0']) {
+            return;
+        }
+        let help = match written.split_once('=') {
+            Some((name, value)) if !name.is_empty() => format!("write `{name}: {value}`"),
+            _ => "write `NAME: value`".to_owned(),
+        };
+        self.report(
+            Diagnostic::new(Code::BadName, name.span)
+                .message(format!(
+                    "`{written}` is not the name of an environment variable"
+                ))
+                .help(help),
+        );
+    }
+
     fn task(&mut self, name: &Spanned<String>) {
         let document = self.document;
         let known = || document.tasks.iter().map(|task| task.name.value.as_str());
@@ -414,10 +480,11 @@ impl<'d> Checker<'d> {
                 // that was misspelt.
                 let is_input = |name: &str| fields.iter().any(|it| it.name.value == name);
                 let own = given().filter(|(name, ..)| is_input(name));
-                if arguments(own, fields, dialect).is_empty() {
+                let literal = |tree: &Tree| is_literal(tree, dialect);
+                if arguments(own, fields, literal).is_empty() {
                     continue;
                 }
-                for fault in arguments(given(), fields, dialect) {
+                for fault in arguments(given(), fields, literal) {
                     let names = fields.iter().map(|field| field.name.value.as_str());
                     let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
                     self.report(finding);
@@ -436,7 +503,7 @@ impl<'d> Checker<'d> {
                     item.span,
                     item,
                 ));
-                for fault in arguments(given.into_iter(), fields, dialect) {
+                for fault in arguments(given.into_iter(), fields, |_| true) {
                     let names = fields.iter().map(|field| field.name.value.as_str());
                     let finding = self.argument(Code::BadLiteral, &fault, &owner, "input", names);
                     self.report(finding);
@@ -519,17 +586,8 @@ impl<'d> Checker<'d> {
             if !builtin.idempotent && step.retry.is_some() {
                 self.retried(step, name);
             }
-            if name == "run_workflow"
-                && let Some((_, tree)) = parameters.iter().find(|(p, _)| p.value == "workflow_name")
-            {
-                let inputs = parameters.iter().find(|(p, _)| p.value == "inputs");
-                let inputs: Vec<(Spanned<String>, &'d Tree)> = inputs
-                    .and_then(|(_, tree)| tree.entries())
-                    .unwrap_or_default()
-                    .iter()
-                    .map(|entry| (entry.key.clone(), &entry.value))
-                    .collect();
-                self.called(tree, &inputs, dialect, false);
+            if let Some(call) = Called::of(tool, Some(builtin), parameters) {
+                self.called(&call, dialect);
             }
             for (name, tree) in parameters {
                 if builtin.reader(&name.value) == tools::Reader::Run {
@@ -593,7 +651,9 @@ impl<'d> Checker<'d> {
         let given = parameters
             .iter()
             .map(|(name, tree)| (name.value.as_str(), name.span, *tree));
-        for fault in arguments(given, fields, dialect) {
+        let braces = self.document.form == Some(Form::States);
+        let literal = |tree: &Tree| is_literal(tree, dialect) && !(braces && has_braces(tree));
+        for fault in arguments(given, fields, literal) {
             let names = fields.iter().map(|field| field.name.value.as_str());
             let finding = self.argument(Code::BadParameter, &fault, tool, "parameter", names);
             self.report(finding);
@@ -680,7 +740,12 @@ impl<'d> Checker<'d> {
         dialect: Dialect,
         shares_computed: bool,
     ) {
-        self.called(workflow, inputs, dialect, true);
+        let call = Called {
+            workflow,
+            inputs: Some(inputs.to_vec()),
+            variables: Some(Vec::new()),
+        };
+        self.called(&call, dialect);
         if shares_computed
             && let Some(name) = workflow.as_str().filter(|_| is_literal(workflow, dialect))
             && let Lookup::Found(source) = self.loader.workflow(name)
@@ -717,19 +782,11 @@ impl<'d> Checker<'d> {
     }
 
     /// A workflow called by a name that is known now.
-    fn called(
-        &mut self,
-        workflow: &'d Tree,
-        inputs: &[(Spanned<String>, &'d Tree)],
-        dialect: Dialect,
-        typed: bool,
-    ) {
-        let Some(name) = workflow.as_str().filter(|_| is_literal(workflow, dialect)) else {
+    fn called(&mut self, call: &Called<'d>, dialect: Dialect) {
+        let workflow = call.workflow;
+        let Some(name) = self.called_by(workflow, dialect) else {
             return;
         };
-        if name == self.document.name.value {
-            return;
-        }
         let source = match self.loader.workflow(name) {
             Lookup::Found(source) => source,
             Lookup::Unknown => return,
@@ -749,7 +806,7 @@ impl<'d> Checker<'d> {
             return;
         };
         let called = read::document(&tree, Dialect::Jinja, source.stem());
-        let Some(declared) = called.inputs.filter(|_| typed) else {
+        let (Some(declared), Some(inputs)) = (called.inputs, &call.inputs) else {
             return;
         };
         let owner = Spanned {
@@ -759,11 +816,41 @@ impl<'d> Checker<'d> {
         let given = inputs
             .iter()
             .map(|(name, tree)| (name.value.as_str(), name.span, *tree));
-        for fault in arguments(given, &declared, dialect) {
+        let braces = self.document.form == Some(Form::States);
+        let literal = |tree: &Tree| is_literal(tree, dialect) && !(braces && has_braces(tree));
+        for fault in arguments(given, &declared, literal) {
+            // Variables fill the inputs that are named like them.
+            let is_filled = match (&fault, &call.variables) {
+                (ArgumentFault::Missing(name), Some(names)) => names.contains(&name.as_str()),
+                (ArgumentFault::Missing(_), None) => true,
+                (ArgumentFault::Unknown(..) | ArgumentFault::Misfit(..), _) => false,
+            };
+            if is_filled {
+                continue;
+            }
             let names = declared.iter().map(|field| field.name.value.as_str());
             let finding = self.argument(Code::BadCallInput, &fault, &owner, "input", names);
             self.report(finding);
         }
+    }
+
+    /// The name of another workflow, when it is written out.
+    pub(super) fn called_by(&self, workflow: &'d Tree, dialect: Dialect) -> Option<&'d str> {
+        let name = workflow
+            .as_str()
+            .filter(|_| is_literal(workflow, dialect))?;
+        (name != self.document.name.value).then_some(name)
+    }
+
+    /// The inputs that a workflow declares which can be looked up by its name.
+    pub(super) fn inputs_of(&self, name: &str) -> Option<Vec<graph::Field>> {
+        let Lookup::Found(source) = self.loader.workflow(name) else {
+            return None;
+        };
+        let tree = source::parse(&source, FileId(0)).ok()?;
+        let called = read::document(&tree, Dialect::Jinja, source.stem());
+        let declared = called.inputs?;
+        Some(declared.iter().map(lower::field).collect())
     }
 
     /// A workflow that is written out where it is called is checked where it stands.

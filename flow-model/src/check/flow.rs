@@ -335,10 +335,12 @@ impl<'d> Checker<'d> {
         }
         for at in 0..body.nodes.len() {
             let known = u16::try_from(at).is_ok_and(|at| reachable.contains(&at));
-            let (Some(Some(before)), Some(step), true) = (before.get(at), steps.get(at), known)
+            let (Some(Some(merged)), Some(step), true) = (before.get(at), steps.get(at), known)
             else {
                 continue;
             };
+            let first = entering(body, at, step, &before, &writes);
+            let before = first.as_ref().unwrap_or(merged);
             let reads = self
                 .uses
                 .by_step
@@ -481,7 +483,8 @@ impl Numbers {
     }
 
     fn contains(&self, number: usize) -> bool {
-        self.0[number / 64] & 1 << (number % 64) != 0
+        let word = self.0.get(number / 64).copied().unwrap_or_default();
+        word & 1 << (number % 64) != 0
     }
 
     /// Takes in another set with the same limit; whether that brought anything.
@@ -493,6 +496,43 @@ impl Numbers {
         }
         news
     }
+}
+
+/// What is written when a `while` is tested first: its steps have not run yet.
+fn entering(
+    body: &Body,
+    at: usize,
+    step: &Step<'_>,
+    before: &[Option<Numbers>],
+    writes: &[Vec<usize>],
+) -> Option<Numbers> {
+    let Act::While { body: inner, .. } = &step.act else {
+        return None;
+    };
+    // The steps of a loop follow it in the order of the document.
+    let inside = at..=at + all_steps(inner).len();
+    if body.entry == Target::Node(u16::try_from(at).ok()?) {
+        return Some(Numbers::below(0));
+    }
+    let mut entered: Option<Numbers> = None;
+    for from in (0..body.nodes.len()).filter(|from| !inside.contains(from)) {
+        let number = u16::try_from(from).ok()?;
+        let leads_here = successors(body, number).any(|to| usize::from(to) == at);
+        let (true, Some(Some(known))) = (leads_here, before.get(from)) else {
+            continue;
+        };
+        let mut after = known.clone();
+        for field in writes.get(from).into_iter().flatten() {
+            after.insert(*field);
+        }
+        match &mut entered {
+            Some(entered) => {
+                entered.merge(&after);
+            }
+            None => entered = Some(after),
+        }
+    }
+    entered
 }
 
 /// The fields a step writes, as far as the text tells.

@@ -3,9 +3,12 @@
 //! The rules are those of the 2020-12 meta-schema. A schema that names another draft with
 //! `$schema` is taken as it is.
 
+use regex_syntax::ast::ErrorKind;
+use regex_syntax::ast::parse::Parser;
+
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::source::{Entry, Tree, Value};
+use crate::source::{Entry, Span, Tree, Value};
 
 /// What the value of a keyword must be.
 #[derive(Clone, Copy)]
@@ -16,6 +19,8 @@ enum Kind {
     Schemas,
     /// A map of names to schemas.
     Named,
+    /// A map of regular expressions to schemas.
+    NamedByPattern,
     /// The names of types.
     Types,
     /// A list of different texts.
@@ -30,6 +35,8 @@ enum Kind {
     Positive,
     /// A text.
     Text,
+    /// A regular expression.
+    Pattern,
     /// A place in the schema.
     Reference,
     /// `true` or `false`.
@@ -84,8 +91,8 @@ const KEYWORDS: &[(&str, Kind)] = &[
     ("multipleOf", Kind::Positive),
     ("not", Kind::Schema),
     ("oneOf", Kind::Schemas),
-    ("pattern", Kind::Text),
-    ("patternProperties", Kind::Named),
+    ("pattern", Kind::Pattern),
+    ("patternProperties", Kind::NamedByPattern),
     ("prefixItems", Kind::Schemas),
     ("properties", Kind::Named),
     ("propertyNames", Kind::Schema),
@@ -120,9 +127,9 @@ impl<'d> Checker<'d> {
             faults: &mut faults,
         }
         .schema(root, key);
-        for (tree, message, near) in faults {
+        for (span, message, near) in faults {
             let mut finding =
-                Diagnostic::new(Code::BadValidation, self.line(tree.span)).message(message);
+                Diagnostic::new(Code::BadValidation, self.line(span)).message(message);
             finding = match near {
                 Some(wrong) => finding.suggest(wrong, TYPES),
                 None => finding,
@@ -156,7 +163,7 @@ fn keyword(entry: &Entry) -> Option<Kind> {
 }
 
 /// What is wrong, where, and the word that is no type.
-type Fault<'d> = (&'d Tree, String, Option<&'d str>);
+type Fault<'d> = (Span, String, Option<&'d str>);
 
 struct Schema<'d, 'f> {
     root: &'d Tree,
@@ -166,7 +173,7 @@ struct Schema<'d, 'f> {
 impl<'d> Schema<'d, '_> {
     fn fault(&mut self, tree: &'d Tree, what: &str, wanted: &str) {
         let message = format!("`{what}` must be {wanted}, and is {}", tree.noun());
-        self.faults.push((tree, message, None));
+        self.faults.push((tree.span, message, None));
     }
 
     fn schema(&mut self, tree: &'d Tree, what: &str) {
@@ -186,7 +193,7 @@ impl<'d> Schema<'d, '_> {
     fn value(&mut self, tree: &'d Tree, kind: Kind, what: &str) {
         match (kind, &tree.value) {
             (Kind::Any, _)
-            | (Kind::Text | Kind::Reference, Value::Str(_))
+            | (Kind::Text | Kind::Pattern | Kind::Reference, Value::Str(_))
             | (Kind::Flag, Value::Bool(_))
             | (Kind::Number, Value::Int(_) | Value::Float(_))
             | (Kind::List, Value::List(_)) => {}
@@ -200,8 +207,11 @@ impl<'d> Schema<'d, '_> {
                     self.schema(item, what);
                 }
             }
-            (Kind::Named, Value::Map(entries)) => {
+            (Kind::Named | Kind::NamedByPattern, Value::Map(entries)) => {
                 for entry in entries {
+                    if let Kind::NamedByPattern = kind {
+                        self.pattern(&entry.key.value, entry.key.span);
+                    }
                     self.schema(&entry.value, &entry.key.value);
                 }
             }
@@ -222,7 +232,17 @@ impl<'d> Schema<'d, '_> {
             && !self.leads_somewhere(to)
         {
             let message = format!("`{what}` leads to `{to}`, and there is nothing in this schema");
-            self.faults.push((tree, message, None));
+            self.faults.push((tree.span, message, None));
+        }
+        if let (Kind::Pattern, Some(pattern)) = (kind, tree.as_str()) {
+            self.pattern(pattern, tree.span);
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str, span: Span) {
+        if let Some(why) = no_pattern(pattern) {
+            let message = format!("`{pattern}` is no regular expression: {why}");
+            self.faults.push((span, message, None));
         }
     }
 
@@ -240,7 +260,7 @@ impl<'d> Schema<'d, '_> {
             if text.is_some() && items[..at].iter().any(|before| before.as_str() == text) {
                 let text = text.unwrap_or_default();
                 let message = format!("`{what}` names `{text}` twice");
-                self.faults.push((item, message, None));
+                self.faults.push((item.span, message, None));
             }
         }
     }
@@ -250,7 +270,7 @@ impl<'d> Schema<'d, '_> {
             Some(name) if TYPES.contains(&name) => {}
             Some(name) => {
                 let message = format!("`{name}` is no type of JSON Schema");
-                self.faults.push((tree, message, Some(name)));
+                self.faults.push((tree.span, message, Some(name)));
             }
             None => self.fault(tree, "type", wanted(Kind::Types)),
         }
@@ -276,11 +296,30 @@ impl<'d> Schema<'d, '_> {
     }
 }
 
+/// Why a text is no regular expression in any syntax. What only Rust's `regex` does not have, such
+/// as look-around, is the validator's to read.
+fn no_pattern(pattern: &str) -> Option<String> {
+    let Err(error) = Parser::new().parse(pattern) else {
+        return None;
+    };
+    let is_certain = match error.kind() {
+        ErrorKind::GroupUnclosed
+        | ErrorKind::GroupUnopened
+        | ErrorKind::RepetitionMissing
+        | ErrorKind::EscapeUnexpectedEof => true,
+        // Inside a class, other syntaxes take `[` as it is.
+        ErrorKind::ClassUnclosed => pattern.matches('[').count() == 1,
+        _ => false,
+    };
+    is_certain.then(|| error.kind().to_string())
+}
+
 fn wanted(kind: Kind) -> &'static str {
     match kind {
         Kind::Schema => "a schema: a map, `true` or `false`",
         Kind::Schemas => "a list of at least one schema",
         Kind::Named => "a map of names to schemas",
+        Kind::NamedByPattern => "a map of regular expressions to schemas",
         Kind::Types => "the name of a type, or a list of them",
         Kind::Names => "a list of texts",
         Kind::NamesByName => "a map of names to lists of texts",
@@ -288,6 +327,7 @@ fn wanted(kind: Kind) -> &'static str {
         Kind::Number => "a number",
         Kind::Positive => "a number above 0",
         Kind::Text | Kind::Reference => "a text",
+        Kind::Pattern => "a regular expression",
         Kind::Flag => "`true` or `false`",
         Kind::List => "a list",
         Kind::Any => "a value",
@@ -352,6 +392,17 @@ mod tests {
             "{const: null}",
             "{uniqueItems: 'yes'}",
             "{pattern: 1}",
+            "{pattern: '('}",
+            "{pattern: 'a)'}",
+            "{pattern: '*a'}",
+            "{pattern: '[a'}",
+            "{pattern: 'a\\'}",
+            "{pattern: '(?=a)b'}",
+            "{pattern: '^(?!a)b$'}",
+            "{pattern: '^\\d+$'}",
+            "{pattern: '(a)\\1'}",
+            "{patternProperties: {'^(a': {type: string}}}",
+            "{patternProperties: {'^a': {type: string}}}",
             "{additionalProperties: false}",
             "{additionalProperties: nope}",
             "{dependentRequired: {a: [b]}}",

@@ -184,6 +184,8 @@ pub(crate) struct Scope<'d> {
     pub(crate) needs: Option<&'d [Spanned<String>]>,
     /// Names set earlier in the same step.
     pub(crate) local: Vec<&'d str>,
+    /// They are in the state already.
+    pub(crate) written: bool,
 }
 
 /// What expressions have read.

@@ -6,7 +6,7 @@ use crate::document::{Act, Field, Step, all_steps};
 use crate::source::Spanned;
 
 /// State fields that the engine itself writes and a definition may declare for others to read.
-const KEPT: &[&str] = &[
+pub(super) const KEPT: &[&str] = &[
     "steps_completed",
     "steps_failed",
     "retry_counts",

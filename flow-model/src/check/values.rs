@@ -199,11 +199,11 @@ fn rules_for(ty: Type) -> String {
     fitting.join(", ")
 }
 
-/// Faults of literal arguments against declared fields: `(name, place, fault)`.
+/// Faults of arguments against declared fields, of their values where those are literals.
 pub(super) fn arguments<'a>(
     given: impl Iterator<Item = (&'a str, Span, &'a Tree)>,
     declared: &'a [Field<'_>],
-    dialect: Dialect,
+    is_literal: impl Fn(&Tree) -> bool,
 ) -> Vec<ArgumentFault> {
     let mut faults = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -216,7 +216,18 @@ pub(super) fn arguments<'a>(
                 seen.extend(suggest::nearest(name, names));
                 faults.push(ArgumentFault::Unknown(name.to_owned(), span));
             }
-            Some(field) if is_literal(tree, dialect) => {
+            // Nothing is as good as not given.
+            Some(field) if tree.value == Value::Null && field.must_be_given() && !field.secret => {
+                faults.push(ArgumentFault::Misfit(
+                    InputFault {
+                        path: name.to_owned(),
+                        kind: FaultKind::Missing,
+                        message: format!("`{name}` must be given ({})", word(field.ty)),
+                    },
+                    tree.span,
+                ));
+            }
+            Some(field) if is_literal(tree) => {
                 let found = misfits(tree, field).into_iter();
                 faults.extend(found.map(|(fault, at)| ArgumentFault::Misfit(fault, at)));
             }
@@ -225,7 +236,7 @@ pub(super) fn arguments<'a>(
     }
     for field in declared {
         let name = &field.name.value;
-        if field.required && field.default.is_none() && !seen.contains(&name.as_str()) {
+        if field.must_be_given() && !seen.contains(&name.as_str()) {
             faults.push(ArgumentFault::Missing(name.clone()));
         }
     }

@@ -273,7 +273,9 @@ codes! {
     /// An agent is written `@` and lower-case letters, digits and hyphens.
     BadAgent = "F033", Action, "a malformed agent name",
         "steps:\n  - type: delegate\n    instructions: Review it.\n    agent: Code_Reviewer\n" => "steps:\n  - type: delegate\n    instructions: Review it.\n    agent: \"@code-reviewer\"\n";
-    /// An input of a called workflow does not exist there, is missing, or has the wrong type.
+    /// An input of a called workflow does not exist there, is missing, or has the wrong type: as it is
+    /// written out, or because an expression is known to yield another. It is not read as that type:
+    /// a text that is a number needs `| int`.
     BadCallInput = "F034", Action, "an input that does not fit the called workflow", "" => "";
 
     /// A template does not parse.
@@ -330,7 +332,8 @@ codes! {
     SecretExamined = "F057", Data, "a secret that an expression looks at",
         "inputs: {token: {type: string, secret: true}}\nsteps:\n  - type: shell\n    when: \"{{ inputs.token == 'x' }}\"\n    command: login {{ inputs.token }}\n" => "inputs: {token: {type: string, secret: true}}\nsteps:\n  - type: shell\n    when: \"{{ inputs.token is defined }}\"\n    command: login {{ inputs.token }}\n";
 
-    /// A default or a literal has another type than declared, or breaks the declared validation.
+    /// A default or a literal has another type than declared, or breaks the declared validation; or an
+    /// expression, or the result of a step, is known to be of another type.
     BadLiteral = "F060", Value, "a value that does not fit its declaration",
         "inputs:\n  retries: {type: integer, default: many}\nsteps:\n  - type: shell\n    command: make -j{{ inputs.retries }}\n" => "inputs:\n  retries: {type: integer, default: 3}\nsteps:\n  - type: shell\n    command: make -j{{ inputs.retries }}\n";
     /// A `choice` prompt has nothing to choose from.

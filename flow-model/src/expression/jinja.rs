@@ -723,6 +723,30 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The keys of a path, root first, when the text tells them all.
+pub(super) fn fixed_path(expr: &Expr<'_>) -> Option<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut root = expr;
+    loop {
+        root = match root {
+            Expr::GetAttr(attr) => {
+                keys.push(attr.name.to_owned());
+                &attr.expr
+            }
+            Expr::GetItem(item) => {
+                keys.push(constant(&item.subscript_expr)?);
+                &item.expr
+            }
+            Expr::Var(name) => {
+                keys.push(name.id.to_owned());
+                keys.reverse();
+                return Some(keys);
+            }
+            _ => return None,
+        };
+    }
+}
+
 /// Whether an expression is what stands for no value, or an empty text.
 fn is_nothing(expr: &Expr<'_>) -> bool {
     match expr {

@@ -6,6 +6,7 @@
 mod braced;
 mod jinja;
 mod js;
+mod kinds;
 mod pieces;
 mod raw;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use braced::{braced, braced_pattern, is_variable_name, rebrace, unbrace, unbrace_pattern};
 pub use jinja::syntax;
 pub use js::{FilterCall, Pipeline, pipeline, transform};
+pub use kinds::{Kinds, kinds};
 pub use pieces::{Piece, Tag, pieces};
 pub use raw::{unraw, unraw_expression};
 

@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use super::Pass;
 use super::interpreters::second_interpreters;
-use super::misplaced::{Insert, misplaced};
+use super::misplaced::{Insert, Takes, misplaced};
 use crate::check::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::expression::Analysis;
-use crate::graph::Type;
+use crate::expression::{Analysis, Kinds};
 use crate::source::{Span, Tree};
 use crate::tools;
 
@@ -19,6 +18,7 @@ impl<'d> Pass<'_, 'd> {
         tree: &'d Tree,
         analysis: &Analysis,
         variables: &[(Range<usize>, &str)],
+        is_typed: bool,
         scope: &Scope<'d>,
     ) {
         let mut inserts: Vec<Insert> = Vec::new();
@@ -76,11 +76,18 @@ impl<'d> Pass<'_, 'd> {
                     .help("pass it as an argument or in `env`, and read it there as a variable"),
             );
         }
-        for finding in misplaced(text, &inserts) {
+        for finding in misplaced(text, &inserts, is_typed) {
             let Some(insert) = inserts.get(finding.index) else {
                 continue;
             };
-            if finding.takes_plain && self.is_plain(&text[insert.range.clone()], scope) {
+            let kinds = self.text_kinds(&text[insert.range.clone()], scope);
+            let can_stand = match finding.takes {
+                Takes::Nothing => false,
+                Takes::Plain => kinds.is_only(Kinds::WHOLE | Kinds::BOOLEAN),
+                Takes::Numbers => kinds.may_be(Kinds::NUMBER | Kinds::DIGITS | Kinds::LIST),
+                Takes::NoSecrets => kinds == Kinds::ANY || !kinds.may_be(Kinds::SECRET),
+            };
+            if can_stand {
                 continue;
             }
             let at = self.checker.within(tree, &insert.range);
@@ -91,22 +98,6 @@ impl<'d> Pass<'_, 'd> {
                     .help(finding.why.help),
             );
         }
-    }
-
-    /// Whether a value is an input whose text never means anything to a shell.
-    fn is_plain(&self, written: &str, scope: &Scope<'d>) -> bool {
-        let inner = written.trim_matches(['{', '}']).trim();
-        let Some(name) = inner.strip_prefix("inputs.") else {
-            return false;
-        };
-        let document = self.checker.document;
-        let fields = match scope.unit {
-            0 => document.inputs.as_deref(),
-            unit => document.tasks[unit - 1].inputs.as_deref(),
-        };
-        let mut fields = fields.unwrap_or_default().iter();
-        let field = fields.find(|field| field.name.value == name);
-        field.is_some_and(|field| matches!(field.ty, Type::Integer | Type::Boolean))
     }
 
     /// Whether `{name}` may be a variable, as far as can be seen: a standard one, an input, a field

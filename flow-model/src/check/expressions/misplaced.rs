@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::command::{self, HereDocument, MARK, Misplaced, Reading, Standing};
+use crate::command::{self, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
 /// A text that is put into a command as it is, when the command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,19 +19,47 @@ pub(super) struct Finding {
     /// Which of the inserts.
     pub(super) index: usize,
     pub(super) why: Misplaced,
-    /// Numbers and the like can stand there.
-    pub(super) takes_plain: bool,
+    pub(super) takes: Takes,
 }
+
+/// What can stand in a place nevertheless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// What never means anything to a shell.
+    Plain,
+    /// Whole numbers, as texts too.
+    Numbers,
+    /// Anything that is no secret.
+    NoSecrets,
+}
+
+const ARITHMETIC: Misplaced = Misplaced {
+    place: "in arithmetic unless it is a whole number",
+    help: "make it one with `| int`, or leave it out of `((…))`",
+};
+const QUOTED_DOCUMENT: Misplaced = Misplaced {
+    place: "in a here-document that is taken as it is when it is a secret",
+    help: "write the delimiter without quotes",
+};
+const TYPED_DOCUMENT: Misplaced = Misplaced {
+    place: "in a here-document of a terminal when it is a secret",
+    help: "put it in a variable before",
+};
 
 /// Which of some inserts, in the order they stand, are misplaced.
 ///
-/// From a statement on, nothing is claimed: what it leaves out is not known.
-pub(super) fn misplaced(text: &str, inserts: &[Insert]) -> Vec<Finding> {
+/// From a statement on, nothing is claimed: what it leaves out is not known. A command that is
+/// typed into a terminal has places of its own.
+pub(super) fn misplaced(text: &str, inserts: &[Insert], is_typed: bool) -> Vec<Finding> {
     let marked = with_marks(text, inserts);
     let known = marked.find("{%").unwrap_or(marked.len());
-    let mut found = Found(Vec::new());
+    let mut found = Found {
+        findings: Vec::new(),
+        is_typed,
+    };
     match command::read(&marked[..known], &mut found) {
-        Ok(()) => found.0,
+        Ok(()) => found.findings,
         Err(never) => match never {},
     }
 }
@@ -65,7 +93,10 @@ pub(super) fn mark(text: &str) -> Option<(usize, usize)> {
 
 const END: char = '\u{fdd1}';
 
-struct Found(Vec<Finding>);
+struct Found {
+    findings: Vec<Finding>,
+    is_typed: bool,
+}
 
 impl Reading for Found {
     type Error = Infallible;
@@ -77,12 +108,22 @@ impl Reading for Found {
     fn text(&mut self, _: &str) {}
 
     fn value(&mut self, standing: &Standing<'_>) -> Result<bool, Infallible> {
-        let all = standing.refuses_all();
-        let why = all.or_else(|| standing.refuses_some());
-        self.0.extend(why.map(|why| Finding {
+        let refused = match (standing.refuses_all(), standing.refuses_some()) {
+            (Some(why), _) => Some((why, Takes::Nothing)),
+            (None, Some(why)) => Some((why, Takes::Plain)),
+            (None, None) => match &standing.place {
+                Place::Number => Some((ARITHMETIC, Takes::Numbers)),
+                Place::Document { document, .. } if document.quoted => {
+                    Some((QUOTED_DOCUMENT, Takes::NoSecrets))
+                }
+                Place::Document { .. } if self.is_typed => Some((TYPED_DOCUMENT, Takes::NoSecrets)),
+                _ => None,
+            },
+        };
+        self.findings.extend(refused.map(|(why, takes)| Finding {
             index: standing.value,
             why,
-            takes_plain: all.is_none(),
+            takes,
         }));
         Ok(true)
     }
@@ -107,7 +148,8 @@ mod tests {
                 quoted: true,
             })
             .collect();
-        let found = misplaced(text, &inserts).into_iter();
+        let found = misplaced(text, &inserts, false).into_iter();
+        let found = found.filter(|it| matches!(it.takes, Takes::Nothing | Takes::Plain));
         found.map(|it| (it.index, it.why.place)).collect()
     }
 

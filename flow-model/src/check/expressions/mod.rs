@@ -2,6 +2,7 @@
 
 mod commands;
 mod interpreters;
+mod kinds;
 mod misplaced;
 mod names;
 mod patterns;
@@ -10,11 +11,10 @@ use std::ops::Range;
 
 use super::Checker;
 use super::scope::{FieldRead, Place, Scope, Space, address, spaces, static_field};
-use super::values::is_literal;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Act, Condition, Path, Step, Write};
 use crate::expression::{self, Analysis, Dialect, Fault, FaultKind, Form as TextForm};
-use crate::graph::{Form, Tier, Type};
+use crate::graph::{Form, Tier};
 use crate::lower::split_path;
 use crate::source::{Span, Tree, Value};
 use crate::tools::{self, Reader};
@@ -33,6 +33,8 @@ enum Role {
     Template,
     /// A shell command.
     Command,
+    /// One that the shell of a terminal reads.
+    TerminalCommand,
     /// Text typed into a terminal.
     Typed,
     /// A regular expression.
@@ -60,6 +62,7 @@ impl<'d> Checker<'d> {
             braces: document.form == Some(Form::States),
             needs: None,
             local: Vec::new(),
+            written: false,
         };
         let mut pass = Pass {
             checker: self,
@@ -93,6 +96,7 @@ impl<'d> Checker<'d> {
         }
         for output in &document.outputs {
             pass.tree(output.value, Role::Template, &main, &mut Reads::new());
+            pass.typed_output(output, &main);
         }
         let failing = Scope {
             error: true,
@@ -172,12 +176,12 @@ impl<'d> Pass<'_, 'd> {
         if let Some(value) = step.fallback_value {
             self.tree(value, Role::Template, &scope, &mut reads);
         }
-        self.writes(&step.writes, step, &scope, &mut reads);
+        self.writes(&step.writes, step, false, &scope, &mut reads);
         let failing = Scope {
             error: true,
             ..scope.clone()
         };
-        self.writes(&step.error_writes, step, &failing, &mut reads);
+        self.writes(&step.error_writes, step, true, &failing, &mut reads);
         let written = step.writes.iter().map(|write| write.path.text);
         let after = Scope {
             result: true,
@@ -186,6 +190,7 @@ impl<'d> Pass<'_, 'd> {
                 .filter_map(|path| static_field(path, scope.dialect))
                 .map(|(_, field)| field)
                 .collect(),
+            written: true,
             ..scope
         };
         for transition in step.exits.iter().flat_map(|exits| &exits.transitions) {
@@ -277,6 +282,7 @@ impl<'d> Pass<'_, 'd> {
                 for (_, tree) in inputs {
                     see(self, tree, Role::Template);
                 }
+                self.given(workflow, inputs, scope);
             }
             Act::Shell {
                 command,
@@ -305,12 +311,17 @@ impl<'d> Pass<'_, 'd> {
                         continue;
                     }
                     let role = match reader {
-                        Some(Reader::Shell) => Role::Command,
+                        Some(Reader::Shell) => Role::TerminalCommand,
                         Some(Reader::Program) => Role::Typed,
                         Some(Reader::Pattern) => Role::Pattern,
                         Some(Reader::Tool | Reader::Run) | None => Role::Template,
                     };
                     see(self, tree, role);
+                }
+                if let Some(call) = super::actions::Called::of(tool, builtin, parameters)
+                    && let Some(inputs) = &call.inputs
+                {
+                    self.given(call.workflow, inputs, scope);
                 }
             }
             Act::Prompt {
@@ -372,6 +383,7 @@ impl<'d> Pass<'_, 'd> {
         &mut self,
         writes: &'d [Write<'d>],
         step: &'d Step<'d>,
+        fails: bool,
         scope: &Scope<'d>,
         reads: &mut Reads,
     ) {
@@ -386,37 +398,11 @@ impl<'d> Pass<'_, 'd> {
             self.path(&write.path, &scope, reads);
             if let Some(value) = write.value {
                 self.tree(value, Role::Template, &scope, reads);
-                self.typed_write(write, value, scope.dialect);
             }
+            self.typed_write(write, step, fails, &scope);
             if let Some((_, field)) = static_field(write.path.text, scope.dialect) {
                 scope.local.push(field);
             }
-        }
-    }
-
-    /// A literal written to a field with a declared type.
-    fn typed_write(&mut self, write: &Write<'d>, value: &'d Tree, dialect: Dialect) {
-        let Some((tier, field)) = static_field(write.path.text, dialect) else {
-            return;
-        };
-        let whole = split_path(write.path.text, dialect).is_some_and(|(_, s)| s.len() == 1);
-        let sets = write.operation == crate::graph::Operation::Set;
-        let state = &self.checker.document.state;
-        let named = |by_hand: bool| {
-            let mut fields = state.iter();
-            fields.find(|declared| declared.name.value == field && declared.by_hand == by_hand)
-        };
-        let declared = match tier {
-            Tier::State => named(true).or_else(|| named(false)),
-            _ => named(false),
-        };
-        if let Some(declared) = declared
-            && declared.ty != Type::Any
-            && whole
-            && sets
-        {
-            self.checker
-                .literal_fits(value, declared.ty, dialect, field);
         }
     }
 
@@ -447,6 +433,26 @@ impl<'d> Pass<'_, 'd> {
         };
         let field = &path.text[segments[0].clone()];
         let explicit = segments[0].start > 0;
+        if let [_, below, ..] = segments.as_slice()
+            && !explicit
+            && self.is_no_tier(field)
+        {
+            let rest = &path.text[below.start..];
+            let help = match field {
+                "this" => format!("write `{rest}`: a path begins with the field itself"),
+                _ => format!("inputs do not change: write a field of the state, such as `{rest}`"),
+            };
+            let mut finding = Diagnostic::new(Code::BadPath, path.span)
+                .message(format!(
+                    "`{}` would write a field named `{field}`, which `{field}.…` never reads",
+                    path.text
+                ))
+                .label("not a path of the state")
+                .help(help);
+            finding.suggestion = Some(rest.to_owned());
+            self.checker.report(finding);
+            return;
+        }
         let derived = self
             .space(scope)
             .fields
@@ -474,6 +480,12 @@ impl<'d> Pass<'_, 'd> {
                 );
             }
         }
+    }
+
+    /// Whether a path that begins with this name means something else where it is read.
+    fn is_no_tier(&self, name: &str) -> bool {
+        let mut declared = self.checker.document.state.iter();
+        matches!(name, "this" | "inputs") && declared.all(|field| field.name.value != name)
     }
 
     fn tree(&mut self, tree: &'d Tree, role: Role, scope: &Scope<'d>, reads: &mut Reads) {
@@ -530,15 +542,21 @@ impl<'d> Pass<'_, 'd> {
         let variables = match role {
             _ if !scope.braces => Vec::new(),
             Role::Pattern => expression::braced_pattern(text),
-            Role::Condition | Role::Items | Role::Template | Role::Command | Role::Typed => {
-                expression::braced(text)
-            }
+            Role::Condition
+            | Role::Items
+            | Role::Template
+            | Role::Command
+            | Role::TerminalCommand
+            | Role::Typed => expression::braced(text),
         };
         for (_, name) in &variables {
             self.variable(name, scope);
         }
         match role {
-            Role::Command => self.command(text, tree, &analysis, &variables, scope),
+            Role::Command | Role::TerminalCommand => {
+                let is_typed = role == Role::TerminalCommand;
+                self.command(text, tree, &analysis, &variables, is_typed, scope);
+            }
             Role::Typed => self.typed(tree, &analysis, &variables, scope),
             Role::Pattern if analysis.faults.is_empty() => {
                 self.pattern(text, tree, &analysis, &variables, scope.dialect);
@@ -628,79 +646,6 @@ impl<'d> Pass<'_, 'd> {
             None => span,
         }
     }
-
-    /// What a field of the state is, if that is known and not a list: by its declared type, or by
-    /// the value it begins with where nothing writes another.
-    fn unlisted_field(&self, text: &str, scope: &Scope<'d>) -> Option<&'static str> {
-        let (before, name) = text.rsplit_once('.').unwrap_or(("", text));
-        let place = match before {
-            "state" | "this" => None,
-            "raw" | "state.raw" => Some(Place::Raw),
-            // A name alone may be something else where it stands.
-            "" if !scope.open && !scope.local.contains(&name) => None,
-            _ => return None,
-        };
-        let space = self.space(scope);
-        let found = place.or_else(|| space.fields.get(name)?.first().copied())?;
-        let by_hand = match found {
-            Place::Raw => false,
-            Place::State => true,
-            Place::Computed => return None,
-        };
-        let document = self.checker.document;
-        let (state, dialect) = match scope.space {
-            0 => (&document.state, document.dialect),
-            unit => {
-                let task = document.tasks.get(unit - 1)?;
-                (&task.state, task.dialect)
-            }
-        };
-        let mut fields = state.iter();
-        let field = fields.find(|it| it.name.value == name && it.by_hand == by_hand)?;
-        if field.ty != Type::Any {
-            return unlisted(field.ty);
-        }
-        let value = field.value?;
-        let is_kept = !space.open && !space.written.contains(name);
-        let is_other = !matches!(value.value, Value::List(_) | Value::Null);
-        (is_kept && is_other && is_literal(value, dialect)).then(|| value.noun())
-    }
-
-    /// `items` that is known not to be a list.
-    fn known_list(&mut self, items: &'d Tree, scope: &Scope<'d>) {
-        let document = self.checker.document;
-        let not_a_list = match &items.value {
-            Value::List(_) => None,
-            Value::Str(scalar) => {
-                let text = match expression::form(&scalar.text, scope.dialect) {
-                    TextForm::Sole(range) => scalar.text[range].trim(),
-                    TextForm::Literal => scalar.text.trim(),
-                    TextForm::Text => return,
-                };
-                let fields = match scope.unit {
-                    0 => document.inputs.as_deref(),
-                    unit => document.tasks[unit - 1].inputs.as_deref(),
-                };
-                let input = text.strip_prefix("inputs.").and_then(|name| {
-                    let mut fields = fields.unwrap_or_default().iter();
-                    let field = fields.find(|field| field.name.value == name)?;
-                    unlisted(field.ty)
-                });
-                input.or_else(|| self.unlisted_field(text, scope))
-            }
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {
-                Some(items.noun())
-            }
-        };
-        if let Some(noun) = not_a_list {
-            self.checker.report(
-                Diagnostic::new(Code::NotAList, self.checker.line(items.span))
-                    .message(format!("`foreach` runs over a list, and this is {noun}"))
-                    .label(format!("this is {noun}"))
-                    .help("give a list, or an expression that yields one"),
-            );
-        }
-    }
 }
 
 /// The names there are, when none is near the unknown one.
@@ -719,22 +664,6 @@ fn known_names(kind: &FaultKind, dialect: Dialect) -> Option<String> {
 
 /// Seconds that a `wait` may take.
 const MAX_WAIT: f64 = 30.0 * 86_400.0;
-
-/// What a value of a type is that cannot be a list.
-fn unlisted(ty: Type) -> Option<&'static str> {
-    (!matches!(ty, Type::Array | Type::Any)).then(|| type_noun(ty))
-}
-
-fn type_noun(ty: Type) -> &'static str {
-    match ty {
-        Type::Any => "anything",
-        Type::String => "text",
-        Type::Number | Type::Integer => "a number",
-        Type::Boolean => "a boolean",
-        Type::Array => "a list",
-        Type::Object => "a map",
-    }
-}
 
 /// Whether a text is one value and nothing else.
 fn stands_for_all(tree: &Tree, dialect: Dialect) -> bool {

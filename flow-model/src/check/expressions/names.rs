@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::{Pass, Reads};
 use crate::check::scope::{FieldRead, Place, Scope};
+use crate::check::values::is_literal;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::document::{Field, all_steps};
+use crate::document::{Act, Field, all_steps};
 use crate::expression::{self, Dialect, Read};
-use crate::source::Span;
+use crate::source::{Span, Value};
 
 impl<'d> Pass<'_, 'd> {
     /// A `{name}` or bare name that may be an input or a variable of the run.
@@ -36,7 +37,7 @@ impl<'d> Pass<'_, 'd> {
         let key = read.path.get(1).map(String::as_str);
         match root.as_str() {
             "inputs" => {
-                self.input(key, key_at, scope);
+                self.input(key, key_at, read.optional, scope);
                 self.secret(read, at, scope);
             }
             "state" | "this" | "raw" | "computed" if !scope.state => self.checker.report(
@@ -209,11 +210,7 @@ impl<'d> Pass<'_, 'd> {
         let Some(name) = read.path.get(1) else {
             return;
         };
-        let document = self.checker.document;
-        let fields = match scope.unit {
-            0 => document.inputs.as_deref(),
-            unit => document.tasks[unit - 1].inputs.as_deref(),
-        };
+        let fields = self.declared_inputs(scope);
         let is_secret = |field: &Field<'_>| field.secret && field.name.value == *name;
         let looked_at = read.examined || read.path.len() > 2;
         if looked_at && fields.unwrap_or_default().iter().any(is_secret) {
@@ -257,13 +254,16 @@ impl<'d> Pass<'_, 'd> {
         );
     }
 
-    fn input(&mut self, key: Option<&str>, at: Span, scope: &Scope<'d>) {
+    fn input(&mut self, key: Option<&str>, at: Span, optional: bool, scope: &Scope<'d>) {
         let Some(name) = key else {
             self.checker.uses.all_inputs.insert(scope.unit);
             return;
         };
         self.checker.uses.input(scope.unit, name);
         let Some(declared) = &scope.inputs else {
+            if !optional && self.is_unbound(name, scope) {
+                self.unbound(name, at);
+            }
             return;
         };
         if declared.contains(&name) || self.checker.lost.mentions(name) {
@@ -284,6 +284,66 @@ impl<'d> Pass<'_, 'd> {
         self.checker.report_in_path(finding, name, true);
     }
 
+    /// Whether some item of a task that declares no inputs is known not to have this one.
+    fn is_unbound(&self, name: &str, scope: &Scope<'d>) -> bool {
+        let document = self.checker.document;
+        let Some(task) = scope
+            .unit
+            .checked_sub(1)
+            .and_then(|at| document.tasks.get(at))
+        else {
+            return false;
+        };
+        let main = [&document.steps, &document.on_error.steps];
+        let tasks = document.tasks.iter();
+        let lists = main
+            .into_iter()
+            .chain(tasks.flat_map(|task| [&task.steps, &task.cleanup]));
+        let mut items = lists
+            .flat_map(|steps| all_steps(steps))
+            .filter_map(|step| match &step.act {
+                // An agent that is handed the whole item runs no step.
+                Act::FanOut {
+                    items,
+                    task: named,
+                    agent,
+                    ..
+                } if named.value == task.name.value
+                    && agent.as_ref().is_none_or(|agent| agent.value == "@task") =>
+                {
+                    items.items()
+                }
+                _ => None,
+            })
+            .flatten();
+        items.any(|item| match &item.value {
+            Value::Map(entries) => entries.iter().all(|entry| entry.key.value != *name),
+            Value::Str(_) => is_literal(item, scope.dialect) && name != "item",
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) => {
+                name != "item"
+            }
+        })
+    }
+
+    fn unbound(&mut self, name: &str, at: Span) {
+        let document = self.checker.document;
+        let mut inputs = document.inputs.as_deref().unwrap_or_default().iter();
+        let is_outside = inputs.any(|field| field.name.value == name);
+        let finding = Diagnostic::new(Code::UnknownInput, at)
+            .message(format!(
+                "the inputs of a task are its items, and one of them has no `{name}`"
+            ))
+            .label("not among the task's inputs");
+        let help = match is_outside {
+            true => format!(
+                "the workflow's inputs are not the task's: write `{name}: \"{{{{ inputs.{name} }}}}\"` in every item"
+            ),
+            false => format!("give every item `{name}`, or read `item`"),
+        };
+        self.checker.uses.input(0, name);
+        self.checker.report(finding.help(help));
+    }
+
     fn fields(
         &mut self,
         key: Option<&str>,
@@ -298,7 +358,7 @@ impl<'d> Pass<'_, 'd> {
             return;
         };
         self.checker.uses.field(scope.space, name);
-        if scope.local.contains(&name) {
+        if scope.written && scope.local.contains(&name) {
             return;
         }
         reads.push(FieldRead {
@@ -320,7 +380,7 @@ impl<'d> Pass<'_, 'd> {
             return;
         }
         self.secret_field(name, place, read, at, scope);
-        let Some(needs) = scope.needs else {
+        let Some(needs) = scope.needs.filter(|_| !scope.local.contains(&name)) else {
             return;
         };
         if !needs.iter().any(|needed| needed.value == name) {
