@@ -80,8 +80,9 @@ fn one(
         Err(error) => return refuse(error),
     };
     let word = briefs.kind().word();
+    let command = format!("{word} {}", called(&brief.found.name));
     let given = Given {
-        command: word,
+        command: command.clone(),
         inputs: &arguments.inputs,
         parameters: arguments.parameters.iter().map(String::as_str).collect(),
         file: None,
@@ -89,7 +90,6 @@ fn one(
     let inputs = match gather(&signature(&brief), &given)? {
         Ok(inputs) => inputs,
         Err(faults) => {
-            let command = format!("{word} {}", called(&brief.found.name));
             complain(&signature(&brief), &command, &faults, output);
             return Ok(Exit::Usage);
         }

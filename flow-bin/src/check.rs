@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &CheckArguments, output: &mut Output) -> Result<Exi
         reports: Vec::new(),
         failed: Vec::new(),
         names: None,
+        commands: None,
         misnamed: Vec::new(),
         files: HashSet::new(),
         told: HashSet::new(),
@@ -75,7 +76,9 @@ struct Round<'l> {
     failed: Vec<anyhow::Error>,
     /// What the files of the library are found by, once somebody wants to know.
     names: Option<HashMap<PathBuf, String>>,
-    /// Files that say another name than they are found by.
+    /// The words that are commands, once somebody wants to know.
+    commands: Option<Vec<String>>,
+    /// Workflows that are not found by the name they say, or that one would type.
     misnamed: Vec<String>,
     /// What has been checked, so that a file named twice is checked once.
     files: HashSet<PathBuf>,
@@ -116,14 +119,8 @@ impl Round<'_> {
             let usage = format!("the project has no workflows in {}", looked.join(", "));
             return Err(Usage::new(usage).into());
         }
-        let commands = shortcut::commands();
         for entry in &entries {
             let name = &entry.name;
-            if commands.contains(name) {
-                output.warning(&format!(
-                    "`flow {name}` is a command; the workflow `{name}` is run by `flow _{name}`"
-                ));
-            }
             let compiled = target::entry(self.library, entry);
             self.name(compiled.as_ref().ok(), name);
             self.take(compiled.map_err(anyhow::Error::from));
@@ -177,8 +174,15 @@ impl Round<'_> {
         names.get(file).cloned()
     }
 
-    /// Whoever looks for a workflow by the name it says finds nothing, or another one.
+    /// Whoever looks for a workflow by the name it says finds nothing, or another one; and by the
+    /// name of a command, that command.
     fn name(&mut self, compiled: Option<&Compiled>, found_by: &str) {
+        let commands = self.commands.get_or_insert_with(shortcut::commands);
+        if commands.iter().any(|command| command == found_by) {
+            self.misnamed.push(format!(
+                "`flow {found_by}` is a command; the workflow `{found_by}` is run by `flow _{found_by}`"
+            ));
+        }
         let said = compiled.and_then(Compiled::draft).map(|draft| &draft.name);
         let file = compiled.and_then(|it| it.sources.all().first());
         if let (Some(said), Some(file)) = (said, file)

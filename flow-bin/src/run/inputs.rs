@@ -24,8 +24,8 @@ pub(crate) struct Inputs {
 
 /// Inputs as they stand on the command line.
 pub(crate) struct Given<'a> {
-    /// The command they are for: `run`, `agent`, `prompt`.
-    pub(crate) command: &'static str,
+    /// The command they are for, with what it names: `run build.yaml`.
+    pub(crate) command: String,
     /// Required ones, in order.
     pub(crate) inputs: &'a [String],
     /// Others, as `key=value`.
@@ -39,7 +39,7 @@ impl<'a> Given<'a> {
     pub(super) fn to_run(arguments: &'a RunArguments) -> Self {
         let parameters = arguments.parameters.iter().chain(&arguments.variables);
         Given {
-            command: "run",
+            command: format!("run {}", arguments.workflow),
             inputs: &arguments.inputs,
             parameters: parameters.map(String::as_str).collect(),
             file: arguments.input_file.as_deref(),
@@ -96,7 +96,7 @@ pub(crate) fn gather(
             }
         ));
         return Err(usage
-            .help(format!("`{}`", line(graph, arguments.command)))
+            .help(format!("`{}`", line(graph, &arguments.command)))
             .into());
     }
     for (field, text) in open.iter().zip(arguments.inputs) {

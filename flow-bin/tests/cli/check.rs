@@ -317,3 +317,14 @@ fn the_summary_names_an_error_before_a_warning() {
     let hint = "`flow explain F052` says more";
     assert!(check.stderr.contains(hint), "{}", check.stderr);
 }
+
+#[test]
+fn a_workflow_named_like_a_command_is_told_however_it_is_checked() {
+    let place = Place::with(&[(".flow/workflows/list.yaml", GOOD)]);
+    for asked in [&["check"][..], &["check", ".flow/workflows/list.yaml"]] {
+        let ran = place.run(asked);
+        let told = "the workflow `list` is run by `flow _list`";
+        assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.code, 0, "{asked:?}");
+    }
+}

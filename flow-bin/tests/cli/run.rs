@@ -197,6 +197,8 @@ fn every_fault_of_the_inputs_is_told_at_once_with_the_usage() {
         "{}",
         ran.stderr
     );
+    let usage = "help: `flow run greet.yaml <who> <times> [-p key=value]…`";
+    assert!(ran.stderr.contains(usage), "{}", ran.stderr);
     assert!(!place.path("data").exists(), "nothing was recorded");
 }
 
