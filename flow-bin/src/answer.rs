@@ -6,7 +6,7 @@ use anyhow::Result;
 use flow_model::graph::PromptKind;
 use flow_runtime::host::{self, Pending};
 use flow_runtime::journal::{self, RunId, Status};
-use flow_runtime::run::{Allowance, Deed, Happening};
+use flow_runtime::run::{Allowance, Deed, Happening, Refusal};
 use flow_runtime::value::Value;
 
 use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
@@ -64,8 +64,11 @@ fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     let run = match status {
         Status::Failed => {
             let resumed = engine.host.record(run, Happening::Resumed(allowance));
-            engine.wait(resumed)?;
-            run
+            match engine.wait(resumed) {
+                // Somebody else was first, and goes on with it.
+                Ok(()) | Err(host::Error::Refused(Refusal::NotFailed)) => run,
+                Err(error) => return Err(error.into()),
+            }
         }
         Status::Running | Status::Waiting | Status::Sleeping => engine.host.outermost(run)?,
         Status::Completed | Status::Cancelled => run,
