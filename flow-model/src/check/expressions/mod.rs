@@ -446,6 +446,25 @@ impl<'d> Pass<'_, 'd> {
         };
         let field = &path.text[segments[0].clone()];
         let explicit = segments[0].start > 0;
+        if !explicit && segments.len() > 1 && matches!(field, "this" | "inputs") {
+            let rest = &path.text[segments[1].start..];
+            let (why, way) = match field {
+                "inputs" => (
+                    "inputs are read-only",
+                    format!("write a field of the state, such as `{rest}`"),
+                ),
+                _ => (
+                    "`this` is for reading",
+                    format!("write `{rest}`, which `this.{rest}` reads"),
+                ),
+            };
+            self.checker.report(
+                Diagnostic::new(Code::BadPath, path.span)
+                    .message(format!("`{}` cannot be written: {why}", path.text))
+                    .help(way),
+            );
+            return;
+        }
         let derived = self
             .space(scope)
             .fields
