@@ -558,6 +558,7 @@ steps:
 fn host_with(place: &Place, expression_time: Duration) -> Host {
     let mut options = place.options();
     options.expression_time = expression_time;
+    options.stretch_time = Duration::from_secs(1_000);
     Host::new(options)
 }
 
@@ -803,6 +804,150 @@ steps:
     assert_eq!(
         outcome(definition).unwrap(),
         json!({"s": "text", "r": "none"})
+    );
+}
+
+#[test]
+fn what_goes_wrong_while_an_error_is_handled_does_not_hide_the_error() {
+    let head = "state: {log: text}\nsteps:\n  - ";
+    for step in [
+        "{id: s, type: shell, command: 'exit 7', error_state_update: {path: log, operation: append, value: 1}}",
+        "{id: s, type: shell, command: 'exit 7', fallback_value: '{{ state.log.x }}'}",
+    ] {
+        let failed = outcome(&format!("{head}{step}\n")).unwrap_err();
+        assert!(failed.contains("exit code 7"), "{failed}");
+        assert!(failed.contains("has no effect"), "{failed}");
+    }
+    for action in ["continue", "fail"] {
+        let definition = format!(
+            "{head}{{id: s, type: shell, command: 'exit 7'}}\non_error: {{action: {action}, collect_to: log}}\n"
+        );
+        let failed = outcome(&definition).unwrap_err();
+        assert!(failed.contains("exit code 7"), "{failed}");
+        assert!(failed.contains("`log` is a string"), "{failed}");
+        assert_eq!(failed.matches("cannot be collected").count(), 1, "{failed}");
+    }
+    for strategy in ["continue", "fail_all"] {
+        let definition = format!(
+            "tasks: {{t: {{steps: [{{type: shell, command: 'exit 7'}}]}}}}
+{head}{{id: all, type: foreach, items: [1], task: t, on_child_error: {{strategy: {strategy}, collect_to: log}}}}\n"
+        );
+        let failed = outcome(&definition).unwrap_err();
+        assert!(failed.contains("exit code 7"), "{failed}");
+        assert!(failed.contains("`log` is a string"), "{failed}");
+    }
+}
+
+#[test]
+fn a_choice_without_options_is_a_failure_of_its_step() {
+    let step = "{id: pick, type: prompt, kind: choice, message: Which?, options: '{{ state.o }}'}";
+    let definition = format!("state: {{o: []}}\nsteps:\n  - {step}\n");
+    let failed = outcome(&definition).unwrap_err();
+    assert!(failed.contains("nothing to choose from"), "{failed}");
+    let other = definition.replace("kind: choice", "kind: choice, fallback_value: none");
+    assert!(outcome(&other).is_ok());
+}
+
+#[test]
+fn a_sum_that_is_no_number_is_refused() {
+    for (now, by) in [("9223372036854775807", "1"), ("1.5e308", "1.5e308")] {
+        let failed = outcome(&format!(
+            "state: {{n: {now}}}
+steps: [{{type: set_state, updates: [{{path: n, operation: increment, value: {by}}}]}}]
+"
+        ));
+        let failed = failed.unwrap_err();
+        assert!(failed.contains("cannot be incremented by"), "{failed}");
+        assert!(failed.contains("larger than a number can be"), "{failed}");
+    }
+}
+
+#[test]
+fn large_whole_numbers_are_written_in_digits() {
+    for (text, written) in [
+        ("{{ inputs.n }}", "9007199254740993"),
+        ("{{ inputs.n + 0 }}", "9007199254740992"),
+        ("{{ 1760000000000000000 }}", "1760000000000000000"),
+    ] {
+        let left = outcome(&format!(
+            "expressions: js
+inputs: {{n: {{type: integer, default: 9007199254740993}}}}
+steps:
+  - {{type: set_state, updates: {{t: \"is {text}\"}}}}
+  - {{type: shell, command: \"printf %s {text}\", output_format: text, output_to: c}}
+  - {{type: shell, command: \"printf %s $N\", env: {{N: \"{text}\"}}, output_format: text, output_to: e}}
+"
+        ));
+        let left = left.unwrap();
+        assert_eq!(left["t"], format!("is {written}"));
+        assert_eq!(left["c"], written);
+        assert_eq!(left["e"], written);
+    }
+}
+
+#[test]
+fn a_byte_that_no_command_can_be_given_is_named_with_its_place() {
+    for (keys, place) in [
+        ("command: \"echo {{ 'a\\0b' }}\"", "`nul`"),
+        ("command: \"echo a\\0b\"", "the command"),
+        (
+            "command: env, env: {WORD: \"{{ 'a\\0b' }}\"}",
+            "`WORD` of `env`",
+        ),
+    ] {
+        let failed = outcome(&format!("steps: [{{id: nul, type: shell, {keys}}}]\n"));
+        let failed = failed.unwrap_err();
+        assert!(failed.contains("NUL byte"), "{failed}");
+        assert!(failed.contains(place), "{failed}");
+    }
+}
+
+#[test]
+fn what_is_only_read_is_not_a_place_to_write() {
+    for path in ["{{ 'this' }}.x", "{{ 'inputs' }}.x"] {
+        let definition = format!("steps: [{{type: set_state, updates: {{\"{path}\": 1}}}}]\n");
+        let failed = outcome(&definition).unwrap_err();
+        assert!(failed.contains("cannot be written"), "{failed}");
+    }
+}
+
+#[test]
+fn null_that_is_thrown_is_said_to_be_thrown() {
+    let definition = "expressions: js
+steps: [{type: set_state, updates: {x: \"{{ (() => { throw null })() }}\"}}]
+";
+    let failed = outcome(definition).unwrap_err();
+    assert!(failed.contains("JavaScript threw null"), "{failed}");
+}
+
+#[test]
+fn what_a_task_includes_is_in_the_state_of_the_task() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![(
+        "kid",
+        "name: kid
+inputs: {n: integer}
+state: {base: 1}
+computed: {dbl: {from: base, transform: 'input * 2'}}
+steps: [{type: set_state, updates: {base: '{{ inputs.n }}'}}]
+",
+    )]));
+    let host = Host::new(options);
+    let definition = "tasks:
+  k:
+    inputs: {n: {type: integer, required: true}}
+    steps:
+      - {id: c, type: call, shares_computed: true, workflow: kid, inputs: {n: '{{ inputs.n }}'}}
+      - {type: return, value: '{{ [state.dbl, state] }}'}
+steps:
+  - {type: foreach, items: [1, 2], task: k, output_to: r}
+";
+    let report = place.start(&host, definition);
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(
+        state(&report),
+        json!({"r": [[2, {"dbl": 2}], [4, {"dbl": 4}]]})
     );
 }
 

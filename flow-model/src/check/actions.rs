@@ -769,15 +769,23 @@ impl<'d> Checker<'d> {
             let mut own = self.document.computed.iter();
             let is_same =
                 own.any(|own| own.imported && own.name.value == name && rule(own) == rule(field));
-            if spaces[0].fields.contains_key(name) && !is_same {
-                self.report(
-                    Diagnostic::new(Code::ShadowedTier, at)
-                        .message(format!(
-                            "`{called}` computes `{name}`, and there is a field of that name here: reading it finds the one here"
-                        ))
-                        .help("give one of them another name"),
-                );
+            if !spaces[0].fields.contains_key(name) || is_same {
+                continue;
             }
+            let mut state = self.document.state.iter().map(|field| &field.name);
+            let mut own = self.document.computed.iter().map(|field| &field.name);
+            // What nothing declares is the included field from then on, and that is read-only.
+            let found = match state.any(|it| it.value == name) || own.any(|it| it.value == name) {
+                true => "there is a field of that name here: reading it finds the one here",
+                false => {
+                    "a step here writes a field of that name, which `state` does not declare: once it is included, writing it fails"
+                }
+            };
+            self.report(
+                Diagnostic::new(Code::ShadowedTier, at)
+                    .message(format!("`{called}` computes `{name}`, and {found}"))
+                    .help("give one of them another name"),
+            );
         }
     }
 

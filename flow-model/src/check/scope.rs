@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::secrets::{SecretFields, secret_fields};
-use crate::document::{Document, StateField, Step, Write, all_steps};
+use crate::document::{Act, Document, StateField, Step, Task, Write, all_steps};
 use crate::expression::Dialect;
 use crate::graph::Tier;
 use crate::lower::split_path;
@@ -129,16 +129,10 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
         main.declare_writes(&task.steps, task.dialect);
         main.declare_writes(&task.cleanup, task.dialect);
     }
-    let includes = all_steps(&document.steps).into_iter().any(|step| {
-        matches!(
-            &step.act,
-            crate::document::Act::Call {
-                shares_computed: true,
-                ..
-            }
-        )
-    });
-    main.open |= includes;
+    let shared = document.tasks.iter().filter(|task| task.shares_state);
+    main.open |= includes(&document.steps)
+        || includes(&document.on_error.steps)
+        || shared.into_iter().any(task_includes);
     let mut all = Vec::with_capacity(document.tasks.len() + 1);
     all.push(main);
     for task in &document.tasks {
@@ -147,6 +141,7 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
             own.declare_state(&task.state);
             own.declare_writes(&task.steps, task.dialect);
             own.declare_writes(&task.cleanup, task.dialect);
+            own.open |= task_includes(task);
         }
         all.push(own);
     }
@@ -154,6 +149,23 @@ pub(crate) fn spaces<'d>(document: &'d Document<'d>) -> Vec<Space<'d>> {
         space.secrets = secrets;
     }
     all
+}
+
+/// Whether computed fields come with workflows that some steps call, so that more is known then.
+fn includes(steps: &[Step<'_>]) -> bool {
+    all_steps(steps).into_iter().any(|step| {
+        matches!(
+            &step.act,
+            Act::Call {
+                shares_computed: true,
+                ..
+            }
+        )
+    })
+}
+
+fn task_includes(task: &Task<'_>) -> bool {
+    includes(&task.steps) || includes(&task.cleanup)
 }
 
 /// The names in reach of one expression.

@@ -122,7 +122,10 @@ impl EvalError {
             Limit::Fuel => "the expression does more work than an expression may",
             Limit::Size => "the expression produces more than 32 MiB",
             Limit::Memory => "the expression needs more than 64 MiB of memory",
-            Limit::Time => "the expression took longer than 5 seconds",
+            Limit::Time => {
+                "the expression took longer than 5 seconds, or with the others of its step longer \
+                 than 10"
+            }
         };
         EvalError::new(ErrorKind::Limit(limit), message)
     }

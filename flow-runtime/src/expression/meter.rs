@@ -24,17 +24,57 @@ const LOOK_EVERY: u64 = 100_000;
 /// there too what is counted has to decide.
 const LONGEST: time::Duration = time::Duration::from_secs(if cfg!(test) { 300 } else { 5 });
 
+/// What is done may take so long by the clock. A host takes these from its options.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// One evaluation.
+    pub one: time::Duration,
+    /// All evaluations because of one event.
+    pub all: time::Duration,
+    /// Steps, before the run gives way to others.
+    pub stretch: time::Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            one: time::Duration::from_secs(5),
+            all: time::Duration::from_secs(10),
+            stretch: time::Duration::from_millis(250),
+        }
+    }
+}
+
+/// What the clock has decided while an event was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// The evaluations that it ended, by their seeds.
+    pub late: Vec<u64>,
+    /// Which time of being asked, counted from one, it said that the run is to give way.
+    pub gave_way: Option<u64>,
+}
+
+impl Decided {
+    /// Whether it has decided nothing: all was done in time.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.late.is_empty() && self.gave_way.is_none()
+    }
+}
+
 /// How the clock decides on this thread.
 enum Clock {
     /// By itself; nobody keeps what it decides.
     Free,
-    /// By itself, keeping the seeds of the evaluations that it ended.
+    /// By itself, keeping what it decides.
     Judging {
-        longest: time::Duration,
-        late: Vec<u64>,
+        patience: Patience,
+        since: time::Instant,
+        asked: u64,
+        decided: Decided,
     },
-    /// As it once did: it ended these.
-    Judged(Vec<u64>),
+    /// As it once did.
+    Judged { asked: u64, decided: Decided },
 }
 
 thread_local! {
@@ -118,26 +158,55 @@ impl Meter {
     }
 }
 
-/// Evaluates with a clock, and says which evaluations it ended, by their seeds.
+/// Applies an event with a clock, and says what that decided.
 ///
 /// The clock is the only bound that depends on the machine. Whoever keeps what it decided can
-/// evaluate the same again with [`as_judged`], however fast that machine is.
-pub fn judged<T>(longest: time::Duration, evaluate: impl FnOnce() -> T) -> (T, Vec<u64>) {
-    let late = Vec::new();
-    let before = CLOCK.replace(Clock::Judging { longest, late });
-    let value = evaluate();
+/// apply the same again with [`as_judged`], however fast that machine is.
+pub fn judged<T>(patience: Patience, apply: impl FnOnce() -> T) -> (T, Decided) {
+    let before = CLOCK.replace(Clock::Judging {
+        patience,
+        since: time::Instant::now(),
+        asked: 0,
+        decided: Decided::default(),
+    });
+    let value = apply();
     match CLOCK.replace(before) {
-        Clock::Judging { late, .. } => (value, late),
-        Clock::Free | Clock::Judged(_) => (value, Vec::new()),
+        Clock::Judging { decided, .. } => (value, decided),
+        Clock::Free | Clock::Judged { .. } => (value, Decided::default()),
     }
 }
 
-/// Evaluates without a clock, ending the evaluations that it once ended.
-pub fn as_judged<T>(late: &[u64], evaluate: impl FnOnce() -> T) -> T {
-    let before = CLOCK.replace(Clock::Judged(late.to_vec()));
-    let value = evaluate();
+/// Applies an event without a clock, deciding what that once decided.
+pub fn as_judged<T>(decided: &Decided, apply: impl FnOnce() -> T) -> T {
+    let decided = decided.clone();
+    let before = CLOCK.replace(Clock::Judged { asked: 0, decided });
+    let value = apply();
     CLOCK.set(before);
     value
+}
+
+/// Whether the steps of this event have taken so long that the run gives way to others. Once it
+/// has said so, it says so until the next event.
+pub(crate) fn gives_way() -> bool {
+    CLOCK.with_borrow_mut(|clock| match clock {
+        Clock::Free => false,
+        Clock::Judged { asked, decided } => {
+            *asked += 1;
+            decided.gave_way.is_some_and(|at| at <= *asked)
+        }
+        Clock::Judging {
+            patience,
+            since,
+            asked,
+            decided,
+        } => {
+            *asked += 1;
+            if decided.gave_way.is_none() && since.elapsed() >= patience.stretch {
+                decided.gave_way = Some(*asked);
+            }
+            decided.gave_way.is_some()
+        }
+    })
 }
 
 /// Whether an evaluation that began then has to end.
@@ -145,26 +214,53 @@ pub(super) fn is_late(since: time::Instant) -> bool {
     let taken = since.elapsed();
     CLOCK.with_borrow_mut(|clock| match clock {
         Clock::Free => taken > LONGEST,
-        Clock::Judged(_) => false,
-        Clock::Judging { longest, late } => {
-            let is_late = taken > *longest;
+        Clock::Judged { .. } => false,
+        Clock::Judging {
+            patience,
+            since,
+            decided,
+            ..
+        } => {
+            let is_late = taken > patience.one || since.elapsed() >= patience.all;
             if is_late {
-                let seed = METER.with(|meter| meter.seed.get());
-                if !late.contains(&seed) {
-                    late.push(seed);
-                }
+                decided.end();
             }
             is_late
         }
     })
 }
 
-/// An error when the clock has ended this evaluation before.
+impl Decided {
+    /// Ends the evaluation under way.
+    fn end(&mut self) {
+        let seed = METER.with(|meter| meter.seed.get());
+        if !self.late.contains(&seed) {
+            self.late.push(seed);
+        }
+    }
+}
+
+/// An error when this evaluation is not to begin: the clock has ended it before, or those before
+/// it have taken all the time there is.
 pub(super) fn decided() -> Result<(), EvalError> {
-    let seed = METER.with(|meter| meter.seed.get());
-    let is_late = CLOCK.with_borrow(|clock| match clock {
-        Clock::Judged(late) => late.contains(&seed),
-        Clock::Free | Clock::Judging { .. } => false,
+    let is_late = CLOCK.with_borrow_mut(|clock| match clock {
+        Clock::Free => false,
+        Clock::Judged { decided, .. } => {
+            let seed = METER.with(|meter| meter.seed.get());
+            decided.late.contains(&seed)
+        }
+        Clock::Judging {
+            patience,
+            since,
+            decided,
+            ..
+        } => {
+            let is_late = since.elapsed() >= patience.all;
+            if is_late {
+                decided.end();
+            }
+            is_late
+        }
     });
     match is_late {
         true => Err(EvalError::limit(Limit::Time)),

@@ -81,7 +81,9 @@ use crate::value::{List, Map, Value};
 use held::Held;
 use js::Shape;
 use meter::Meter;
-pub use meter::{as_judged, judged};
+pub(crate) use meter::gives_way;
+pub use meter::{Decided, Patience, as_judged, judged};
+pub(crate) use text::written;
 
 /// A computed field's rule to be evaluated.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -16,7 +16,7 @@ use super::presence::Presence;
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
 use super::sessions;
-use crate::expression::judged;
+use crate::expression::{Decided, judged};
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
     Action, ActionId, Data, Deed, Due, Effect, Event, Failure, FailureKind, Handout, Happening,
@@ -27,6 +27,9 @@ use crate::value::Value;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
+/// Time spent on events after which a run is written down, however few they are: whoever reads the
+/// run spends it again.
+const SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
 /// How exactly the list of runs knows when a run went on last, in milliseconds.
 const LISTED_EVERY: u64 = 1000;
 /// Steps that the list of runs names for one run.
@@ -43,6 +46,7 @@ pub(super) struct Driver {
     listed: Listed,
     since_snapshot: u64,
     bytes_since_snapshot: usize,
+    spent_since_snapshot: Duration,
     snapshot_bytes: usize,
     pub(super) last_at: u64,
     tasks: HashMap<ActionId, JoinHandle<()>>,
@@ -55,7 +59,7 @@ pub(super) struct Driver {
     /// It has called others from here.
     pub(super) has_called: bool,
     /// What the clock decided at the start of the run, and nobody has recorded yet.
-    late: Vec<u64>,
+    unrecorded: Decided,
     /// Where its commands run.
     directory: Arc<Path>,
     /// The call that it was begun by and that stays with it, if there is one.
@@ -141,16 +145,17 @@ impl Driver {
         let program = host.program(loaded.run.definition)?;
         let last = loaded.last();
         let mut run = restored(program, loaded.snapshot.as_ref())?;
+        let began = Instant::now();
         let mut last_at = 0;
         let mut unseen = Vec::new();
-        let mut late = Vec::new();
+        let mut unrecorded = Decided::default();
         let recorded = Recorded::all(&loaded.events)?;
         for event in &recorded {
             last_at = event.event.at;
             unseen = if recorded.len() == 1 && event.is_new() {
-                let longest = host.inner.options.expression_time;
-                let (applied, found) = judged(longest, || run.apply(&event.event));
-                late = found;
+                let patience = host.inner.options.patience();
+                let (applied, found) = judged(patience, || run.apply(&event.event));
+                unrecorded = found;
                 applied?
             } else {
                 event.apply(&mut run, None)?
@@ -180,6 +185,7 @@ impl Driver {
             },
             since_snapshot: loaded.events.len() as u64,
             bytes_since_snapshot: loaded.events.iter().map(|event| event.body.len()).sum(),
+            spent_since_snapshot: began.elapsed(),
             snapshot_bytes: loaded.snapshot.map_or(0, |snapshot| snapshot.body.len()),
             last_at,
             tasks: HashMap::new(),
@@ -187,7 +193,7 @@ impl Driver {
             parked: HashSet::new(),
             unseen,
             has_called: false,
-            late,
+            unrecorded,
             directory,
             caller: None,
             happened,
@@ -461,9 +467,9 @@ impl Driver {
 
     /// Takes the run's clock up: the time in which nobody drove the run is not the run's.
     pub(super) async fn wake(&mut self) -> Result<(), Error> {
-        if !self.late.is_empty() {
-            let evaluations = std::mem::take(&mut self.late);
-            self.append(Happening::Late { evaluations }).await?;
+        match self.note_start().await {
+            Ok(()) | Err(Error::Journal(journal::Error::Fenced { .. })) => {}
+            Err(error) => return Err(error),
         }
         let is_fresh = self.host.fresh().contains(&self.id);
         loop {
@@ -604,21 +610,35 @@ impl Driver {
         self.append_at(now().max(self.last_at), what).await
     }
 
+    /// Records what the clock decided at the start of the run. When others were first, it is the
+    /// run as they have it.
+    async fn note_start(&mut self) -> Result<(), Error> {
+        let Some(late) = late(self.last_at, std::mem::take(&mut self.unrecorded)) else {
+            return Ok(());
+        };
+        self.run.apply(&late)?;
+        let written = self.write(&late, None, &[], false).await;
+        if let Err(Error::Journal(journal::Error::Fenced { .. })) = written {
+            let loaded = self.host.journal().load(self.id)?;
+            self.last = loaded.last();
+            self.listed = Listed::Otherwise;
+            self.go_back()?;
+        }
+        written
+    }
+
     async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         self.run.check_returned(&what)?;
+        self.note_start().await?;
         let what = self.host.scrubbed(self.id, what);
         let event = Event { at, what };
-        let longest = self.host.inner.options.expression_time;
+        let patience = self.host.inner.options.patience();
         let had_begun = self.run.has_begun();
-        let (effects, evaluations) = judged(longest, || self.run.apply(&event));
+        let began = Instant::now();
+        let (effects, decided) = judged(patience, || self.run.apply(&event));
         let effects = effects?;
-        let late = match evaluations.is_empty() {
-            true => None,
-            false => Some(Event {
-                at,
-                what: Happening::Late { evaluations },
-            }),
-        };
+        self.spent_since_snapshot += began.elapsed();
+        let late = late(at, decided);
         if let Some(late) = &late {
             self.run.apply(late)?;
         }
@@ -661,7 +681,8 @@ impl Driver {
         }
         // A large run is written down less often, so that a long one costs what its events do.
         let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
-            && self.bytes_since_snapshot >= self.snapshot_bytes;
+            && self.bytes_since_snapshot >= self.snapshot_bytes
+            || self.spent_since_snapshot >= SNAPSHOT_AFTER;
         if snapshot && let Some(data) = self.run.data() {
             let bytes = serde_json::to_vec(data).map_err(|e| Error::Unreadable(e.to_string()))?;
             self.snapshot_bytes = bytes.len();
@@ -673,6 +694,7 @@ impl Driver {
         self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
         if snapshot {
             self.bytes_since_snapshot = 0;
+            self.spent_since_snapshot = Duration::ZERO;
         }
         Ok(())
     }
@@ -921,7 +943,15 @@ impl Driver {
             .journal()
             .events(self.id, self.last + 1.., usize::MAX)?;
         let mut effects = Vec::new();
-        for event in Recorded::all(&others)? {
+        let mut recorded = Recorded::all(&others)?;
+        // What the clock decided when the run was begun elsewhere, which may be something else.
+        if let Some(late) = recorded.first().filter(|first| first.is_late()) {
+            self.last = late.seq;
+            self.unrecorded = Decided::default();
+            self.go_back()?;
+            recorded.remove(0);
+        }
+        for event in recorded {
             if let Listed::Running(_) = self.listed {
                 self.listed = Listed::Otherwise;
             }
@@ -1144,6 +1174,16 @@ pub(super) fn look() -> tokio::time::Interval {
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     look
+}
+
+/// What the clock decided while an event was applied, to be recorded after it.
+fn late(at: u64, decided: Decided) -> Option<Event> {
+    let is_nothing = decided.is_nothing();
+    let what = Happening::Late {
+        evaluations: decided.late,
+        gave_way: decided.gave_way,
+    };
+    (!is_nothing).then_some(Event { at, what })
 }
 
 fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Result<Run, Error> {

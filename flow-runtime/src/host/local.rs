@@ -21,6 +21,7 @@ use super::sessions::RunSessions;
 use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
+use crate::expression::Patience;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
@@ -183,6 +184,12 @@ pub struct HostOptions {
     /// How long one expression may take. Counted work bounds it before, except on a machine that
     /// is very slow.
     pub expression_time: Duration,
+    /// How long all expressions may take that are evaluated because of one event: those of the step
+    /// that follows from it, with the computed fields that follow from that.
+    pub step_time: Duration,
+    /// How long a run that waits for nothing goes on before it gives way to others: to its limits,
+    /// to signals, and to whoever has written to it.
+    pub stretch_time: Duration,
     /// Makes the evaluator of a graph's expressions.
     pub evaluator: fn(&Graph) -> Box<dyn Evaluator>,
 }
@@ -194,6 +201,7 @@ impl HostOptions {
         directory: PathBuf,
         evaluator: fn(&Graph) -> Box<dyn Evaluator>,
     ) -> Self {
+        let patience = Patience::default();
         HostOptions {
             journal,
             people: Arc::new(Nobody),
@@ -205,8 +213,19 @@ impl HostOptions {
             agent: None,
             agents: None,
             agent_has_tools: false,
-            expression_time: Duration::from_secs(5),
+            expression_time: patience.one,
+            step_time: patience.all,
+            stretch_time: patience.stretch,
             evaluator,
+        }
+    }
+
+    /// How long the clock lets one event take.
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            one: self.expression_time,
+            all: self.step_time,
+            stretch: self.stretch_time,
         }
     }
 
@@ -564,6 +583,9 @@ impl Host {
         let outermost = self.outermost(run)?;
         // Another host may write between reading and writing; the fence tells, and we look again.
         let (late, status) = loop {
+            if self.cancelled_at_once(run, &happening).await? {
+                break (None, Status::Cancelled);
+            }
             let mut driver = Driver::open(self.clone(), run)?;
             if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
                 self.expect_session_here(&driver.run)?;
@@ -654,6 +676,28 @@ impl Host {
         let mut recorded = Recorded::all(&events)?.into_iter();
         let answer = recorded.find(|it| it.event.what.answers() == Some(asked));
         Ok(answer.map(|it| it.event.what))
+    }
+
+    /// Records that a run is cancelled, whatever it does meanwhile: who goes on without waiting
+    /// would always be first otherwise. `false` when that takes a look at the run.
+    async fn cancelled_at_once(&self, run: RunId, happening: &Happening) -> Result<bool, Error> {
+        let Happening::Cancelled { .. } = happening else {
+            return Ok(false);
+        };
+        let at = now().max(self.journal().run(run)?.updated_at);
+        let event = Event {
+            at,
+            what: self.scrubbed(run, happening.clone()),
+        };
+        let update = journal::RunUpdate::at(at).status(journal::Status::Cancelled);
+        let append = Append::at_end(run)
+            .event(at, kind(&event.what), body(&event)?)
+            .update(update);
+        match self.journal().submit(append).await {
+            Ok(_) => Ok(true),
+            Err(journal::Error::Fenced { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Runs that a cancelled run has called are cancelled with it.

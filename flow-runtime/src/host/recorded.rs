@@ -1,7 +1,7 @@
 //! Recorded events, applied again as they were decided.
 
 use super::local::Error;
-use crate::expression::as_judged;
+use crate::expression::{Decided, Patience, as_judged, judged};
 use crate::journal;
 use crate::run::{Effect, Event, Happening, Observer, Run};
 
@@ -10,7 +10,8 @@ pub(super) struct Recorded {
     /// Its number in the run.
     pub(super) seq: u64,
     pub(super) event: Event,
-    late: Vec<u64>,
+    /// None when nobody has recorded it: the start of a run is recorded before it is applied.
+    decided: Option<Decided>,
 }
 
 impl Recorded {
@@ -21,11 +22,30 @@ impl Recorded {
             let seq = event.seq;
             let event: Event = serde_json::from_slice(&event.body)
                 .map_err(|error| Error::Unreadable(error.to_string()))?;
-            if let (Happening::Late { evaluations }, Some(before)) = (&event.what, all.last_mut()) {
-                before.late.clone_from(evaluations);
+            if let (
+                Happening::Late {
+                    evaluations,
+                    gave_way,
+                },
+                Some(before),
+            ) = (&event.what, all.last_mut())
+            {
+                before.decided = Some(Decided {
+                    late: evaluations.clone(),
+                    gave_way: *gave_way,
+                });
             }
-            let late = Vec::new();
-            all.push(Recorded { seq, event, late });
+            let decided = Some(Decided::default());
+            all.push(Recorded {
+                seq,
+                event,
+                decided,
+            });
+        }
+        if let [only] = &mut all[..]
+            && let Happening::Started(_) = only.event.what
+        {
+            only.decided = None;
         }
         Ok(all)
     }
@@ -36,15 +56,24 @@ impl Recorded {
         run: &mut Run,
         observer: Option<&mut dyn Observer>,
     ) -> Result<Vec<Effect>, Error> {
-        let applied = as_judged(&self.late, || match observer {
+        let apply = || match observer {
             Some(observer) => run.apply_watched(&self.event, observer),
             None => run.apply(&self.event),
-        });
+        };
+        let applied = match &self.decided {
+            Some(decided) => as_judged(decided, apply),
+            None => judged(Patience::default(), apply).0,
+        };
         Ok(applied?)
     }
 
-    /// Whether nobody has applied it yet: the start of a run is recorded and not applied.
+    /// Whether it says what the clock decided in the event before it.
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self.event.what, Happening::Late { .. })
+    }
+
+    /// Whether nobody has recorded what the clock decided.
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.event.what, Happening::Started(_)) && self.late.is_empty()
+        self.decided.is_none()
     }
 }

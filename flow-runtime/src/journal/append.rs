@@ -203,7 +203,7 @@ impl Journal {
 /// An [`Append`] as it is stored.
 struct Prepared {
     run: RunId,
-    after: u64,
+    after: Option<u64>,
     start: Option<NewRun>,
     events: Vec<(u64, std::borrow::Cow<'static, str>, Stored)>,
     update: Option<RunUpdate>,
@@ -245,14 +245,18 @@ impl Prepared {
         }
         let key = key(store, connection, self.run)?;
         let found = last(connection, key).map_err(raise)?;
-        if found != self.after {
+        let fits = match self.after {
+            Some(after) => found == after,
+            None => found > 1 && !runs::is_over(connection, key).map_err(raise)?,
+        };
+        if !fits {
             return Err(Error::Fenced {
                 run: self.run,
-                expected: self.after,
+                expected: self.after.unwrap_or_default(),
                 found,
             });
         }
-        let mut seq = self.after;
+        let mut seq = found;
         for (at, kind, body) in &self.events {
             seq += 1;
             for blob in &body.blobs {

@@ -271,6 +271,12 @@ impl Error {
         match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Locked { path, waited },
             ErrorCode::DiskFull => Error::Full { path },
+            // Files beside the journal that cannot grow say so only here.
+            ErrorCode::SystemIoFailure
+                if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
+            {
+                Error::Full { path }
+            }
             ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
                 Error::Denied { path }
             }

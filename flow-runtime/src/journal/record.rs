@@ -268,7 +268,8 @@ impl RunUpdate {
 #[must_use = "nothing is written before it is given to a journal"]
 pub struct Append {
     pub(super) run: RunId,
-    pub(super) after: u64,
+    /// None for whichever is the last.
+    pub(super) after: Option<u64>,
     pub(super) start: Option<NewRun>,
     pub(super) events: Vec<NewEvent>,
     pub(super) update: Option<RunUpdate>,
@@ -296,11 +297,20 @@ impl Append {
     pub fn after(run: RunId, last: u64) -> Append {
         Append {
             run,
-            after: last,
+            after: Some(last),
             start: None,
             events: Vec::new(),
             update: None,
             snapshot: None,
+        }
+    }
+
+    /// What may follow any event of a run that goes on, such as its end: it follows the last one
+    /// that is written by then. A run that is over, or whose start is all there is, is fenced.
+    pub fn at_end(run: RunId) -> Append {
+        Append {
+            after: None,
+            ..Append::after(run, 0)
         }
     }
 

@@ -438,6 +438,13 @@ pub(super) fn key(store: &Store, connection: &Connection, run: RunId) -> Result<
         })
 }
 
+/// Whether a run is listed as over.
+pub(super) fn is_over(connection: &Connection, key: i64) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached("SELECT status FROM runs WHERE key = ?1")?;
+    let status: String = statement.query_row([key], |row| row.get(0))?;
+    Ok(Status::stored(&status)?.is_final())
+}
+
 /// The key and the record of a run.
 pub(super) fn find(
     store: &Store,

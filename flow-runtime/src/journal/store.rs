@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +23,8 @@ pub(super) struct Store {
     path: PathBuf,
     options: Options,
     identity: (u64, u64),
+    /// It can only be read: there is no room for what SQLite keeps beside a journal in use.
+    sealed: bool,
     readers: Mutex<Vec<Connection>>,
 }
 
@@ -44,13 +47,43 @@ impl Store {
             path,
             options,
             identity: (0, 0),
+            sealed: false,
             readers: Mutex::default(),
         };
-        let writer = store.writer()?;
+        let writer = match store.writer() {
+            Err(full @ Error::Full { .. }) => store.seal(full)?,
+            writer => writer?,
+        };
         store.identity = store.find().ok_or_else(|| Error::Moved {
             path: store.path.clone(),
         })?;
         Ok((store, writer))
+    }
+
+    /// Gives a connection to a journal that nothing can be written to, if it is as whoever used it
+    /// last has left it; else why not.
+    fn seal(&mut self, full: Error) -> Result<Connection, Error> {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        // What stands in a log is not in the main file, and would be missed.
+        if fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+            return Err(full);
+        }
+        self.sealed = true;
+        let open = || {
+            let reader = self.connection()?;
+            let is_known =
+                schema::version(&reader)? == schema::VERSION && !schema::is_foreign(&reader)?;
+            Ok::<_, rusqlite::Error>(is_known.then_some(reader))
+        };
+        open().ok().flatten().ok_or(full)
+    }
+
+    /// Why nothing can be written, from the start.
+    pub(super) fn is_sealed(&self) -> Option<Error> {
+        self.sealed.then(|| Error::Full {
+            path: self.path.clone(),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -182,10 +215,13 @@ impl Store {
     }
 
     fn connection(&self) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = if self.sealed {
+            let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(unchanging(&self.path), flags)?
+        } else {
+            Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?
+        };
         connection.busy_timeout(self.options.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(64);
         // The file may have come with a project: nothing in its schema is to run by itself.
@@ -197,6 +233,20 @@ impl Store {
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         Ok(connection)
     }
+}
+
+/// The address of a file that SQLite needs nothing beside to read.
+fn unchanging(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                address.push(char::from(*byte));
+            }
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// Takes a lock, or gives up when it takes too long.

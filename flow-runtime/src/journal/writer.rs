@@ -100,6 +100,9 @@ impl Writer {
             }))
             .map_err(|error| store.error(error))?;
         let standing = Arc::new(Standing::default());
+        if let Some(full) = store.is_sealed() {
+            let _ = standing.poison.set(Arc::new(full));
+        }
         let (queue, jobs) = channel();
         let desk = Arc::new(Mutex::new(Desk {
             store: Arc::clone(&store),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flow_model::graph::{
-    CallAnswer, CallTarget, Kind, Node, OutputFormat, Shell, Template, ToolRef, Type,
+    CallAnswer, CallTarget, Kind, Node, OutputFormat, PromptKind, Shell, Template, ToolRef, Type,
 };
 
 use super::effect::{Action, Deed, Effect};
@@ -87,6 +87,20 @@ impl<'r> Machine<'r> {
                     env.push((name.to_string(), self.text(id, node, value)?));
                 }
                 let command = named_secrets(command, &mut env);
+                let texts = env.iter().map(|(name, value)| (Some(name), value));
+                for (name, text) in [(None, &command)].into_iter().chain(texts) {
+                    if text.contains('\0') {
+                        let place = match name {
+                            None => "the command".to_owned(),
+                            Some(name) => format!("`{name}` of `env`"),
+                        };
+                        let message = format!(
+                            "{place} contains a NUL byte, which no command can be given; take it out, \
+                             for example with `replace`"
+                        );
+                        return Err(Failure::new(FailureKind::Action, message).at(&node.id));
+                    }
+                }
                 Ok(Deed::Shell {
                     command,
                     env,
@@ -139,6 +153,10 @@ impl<'r> Machine<'r> {
                         }
                     },
                 };
+                if prompt.kind == PromptKind::Choice && options.is_empty() {
+                    let message = "there is nothing to choose from: `options` is empty";
+                    return Err(Failure::new(FailureKind::Expression, message));
+                }
                 Ok(Deed::Prompt {
                     message: self.text(id, node, &prompt.message)?,
                     kind: prompt.kind,

@@ -1,6 +1,9 @@
 //! What an event means to the step that waits for it.
 
+use std::sync::Arc;
+
 use flow_model::graph::{Kind, PromptKind, Text};
+use indexmap::IndexMap;
 
 use super::action::shell_result;
 use super::computed::Changed;
@@ -321,22 +324,35 @@ impl Machine<'_> {
             && call.shares_computed
             && let Some(Value::Map(computed)) = raw.get("computed")
         {
-            let mut changed: Vec<Text> = Vec::new();
-            for (name, value) in &computed.0 {
-                let before = self.data.included.insert(name.clone(), value.clone());
-                let call = action.key.clone();
-                self.data.included_by.insert(name.clone(), call);
-                if before.as_ref() != Some(value) {
-                    changed.push(name.to_string().into());
-                }
-            }
-            self.recompute(Changed::Included(&changed));
-            self.data.evaluations += 1;
+            self.include(id, &action, &computed.0);
         }
         match self.settle_success(id, index, value) {
             Ok(next) => next,
             Err(failure) => self.failed(id, index, failure, raw),
         }
+    }
+
+    /// Adds the computed fields of a workflow that was included to the state that a frame works on.
+    fn include(&mut self, id: FrameId, action: &Action, fields: &IndexMap<Arc<str>, Value>) {
+        let own = self.data.frames.get_mut(&id);
+        if let Some(frame) = own.filter(|frame| frame.store.is_some()) {
+            let fields = fields.iter();
+            frame
+                .included
+                .extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+            return;
+        }
+        let mut changed: Vec<Text> = Vec::new();
+        for (name, value) in fields {
+            let before = self.data.included.insert(name.clone(), value.clone());
+            let call = action.key.clone();
+            self.data.included_by.insert(name.clone(), call);
+            if before.as_ref() != Some(value) {
+                changed.push(name.to_string().into());
+            }
+        }
+        self.recompute(Changed::Included(&changed));
+        self.data.evaluations += 1;
     }
 
     /// The next attempt, or the failure.

@@ -9,6 +9,7 @@ use super::event::{ActionId, Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT};
 use super::gather::Ended;
 use super::machine::{Extras, Machine, Next, plain};
+use super::settle::UNCOLLECTED;
 use super::state::Change;
 use crate::input;
 use crate::value::Value;
@@ -157,9 +158,14 @@ impl<'r> Machine<'r> {
 
     pub(super) fn fail_workflow(&mut self, failure: Failure) {
         self.stop_all();
+        let failure = match self.collect_error(&failure) {
+            Ok(()) => failure,
+            // One that has been said already is not said again.
+            Err(_) if failure.message.contains(UNCOLLECTED) => failure,
+            Err(uncollected) => failure.with(UNCOLLECTED, &uncollected),
+        };
         self.data.error = Some(failure.clone());
         let on_error = &self.graph.on_error;
-        self.collect_error(&failure);
         if on_error.action == ErrorAction::CheckpointAndFail {
             self.data.checkpoint = Some(Checkpoint {
                 at: self.at,
@@ -189,7 +195,11 @@ impl<'r> Machine<'r> {
     }
 
     /// Appends an error to where the document wants its errors.
-    pub(super) fn collect_error(&mut self, failure: &Failure) {
+    ///
+    /// # Errors
+    ///
+    /// Why that does not take it.
+    pub(super) fn collect_error(&mut self, failure: &Failure) -> Result<(), Failure> {
         if let Some(path) = &self.graph.on_error.collect_to {
             let segments: Vec<String> = path
                 .segments
@@ -210,9 +220,9 @@ impl<'r> Machine<'r> {
                 operation: Operation::Append,
                 value: failure.to_value(),
             };
-            // An error that cannot be collected must not hide the error itself.
-            let _ = self.change(ROOT, &[change]);
+            self.change(ROOT, &[change])?;
         }
+        Ok(())
     }
 
     pub(super) fn end_failed(&mut self, failure: Option<Failure>) {

@@ -104,11 +104,14 @@ pub enum Happening {
         /// The index of the item.
         item: usize,
     },
-    /// The clock ended evaluations while the event before this one was applied. It is recorded
-    /// with that event, so that a replay decides the same on any machine.
+    /// The clock ended evaluations while the event before this one was applied, or made the run
+    /// give way. It is recorded with that event, so that a replay decides the same on any machine.
     Late {
         /// The evaluations, by what their randomness starts from.
         evaluations: Vec<u64>,
+        /// Which time of being asked the clock said that the run is to give way.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gave_way: Option<u64>,
     },
     /// Whoever drives the run has given it up: it has failed.
     GivenUp {
@@ -278,6 +281,14 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// The same with what went wrong while it was handled.
+    pub(super) fn with(&self, effect: &str, other: &Failure) -> Self {
+        Failure {
+            message: format!("{}; {effect}: {}", self.message, other.message),
+            ..self.clone()
+        }
+    }
+
     /// A failure of a kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Failure {

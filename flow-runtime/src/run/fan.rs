@@ -53,6 +53,7 @@ impl<'r> Machine<'r> {
             stopped: false,
             begun: false,
             collected: BTreeSet::new(),
+            uncollected: None,
             parked: BTreeMap::new(),
             tasks,
             name,

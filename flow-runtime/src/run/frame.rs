@@ -2,8 +2,10 @@
 //! steps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use flow_model::graph::Target;
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Action;
@@ -32,6 +34,9 @@ pub struct Frame {
     pub item: Option<Item>,
     /// State of its own; `None` for the workflow's.
     pub store: Option<Store>,
+    /// Computed fields of workflows that were included, where it has state of its own.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub included: IndexMap<Arc<str>, Value>,
     /// Loops around the next node, outermost first.
     pub loops: Vec<Loop>,
     /// Containers around the next node that have a time or attempts of their own, outermost first.
@@ -257,6 +262,9 @@ pub struct Children {
     pub begun: bool,
     /// Items whose failure has been collected.
     pub collected: BTreeSet<usize>,
+    /// The first item whose failure could not be collected, and that failure with why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncollected: Option<(usize, Failure)>,
     /// Frames of items that failed or were stopped, which stand where that happened.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parked: BTreeMap<usize, FrameId>,
@@ -333,6 +341,7 @@ impl Frame {
             inputs,
             item: None,
             store: None,
+            included: IndexMap::new(),
             loops: Vec::new(),
             containers: Vec::new(),
             visits: Vec::new(),

@@ -6,6 +6,7 @@ use super::effect::{Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{Child, FrameId, Kept, Parent, Progress, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::settle::UNCOLLECTED;
 use super::state::Change;
 use crate::value::Value;
 
@@ -118,7 +119,7 @@ impl<'r> Machine<'r> {
                         (Some(Child::Action(_)) | None, _) => {}
                     }
                     if children.collected.insert(index) {
-                        collect = Some(failure.to_value());
+                        collect = Some(failure.clone());
                     }
                     if returns {
                         let given = Value::map([("error", failure.to_value())]);
@@ -134,8 +135,12 @@ impl<'r> Machine<'r> {
         if let Some(Child::Frame(frame)) = unused {
             self.discard_parked(frame);
         }
-        if let (Some(path), Some(error)) = (&fan.collect_to, collect) {
-            self.collect(id, node, path, index, error);
+        if let (Some(path), Some(failure)) = (&fan.collect_to, collect)
+            && let Err(other) = self.collect(id, node, path, index, failure.to_value())
+            && let Some(children) = self.children(id)
+        {
+            let uncollected = failure.with(UNCOLLECTED, &other);
+            children.uncollected.get_or_insert((index, uncollected));
         }
         if self.children(id).is_some_and(|children| children.stopped) {
             self.stop_children(id);
@@ -149,17 +154,12 @@ impl<'r> Machine<'r> {
         path: &'r flow_model::graph::StatePath,
         index: usize,
         error: Value,
-    ) {
+    ) -> Result<(), Failure> {
         let mut segments = Vec::with_capacity(path.segments.len());
         for segment in path.segments.iter() {
-            match self.render(id, node, segment, Extras::default()) {
-                Ok(value) => segments.push(plain(&value)),
-                Err(_) => return,
-            }
+            segments.push(plain(&self.render(id, node, segment, Extras::default())?));
         }
-        if self.may_write(id, path, &segments).is_err() {
-            return;
-        }
+        self.may_write(id, path, &segments)?;
         let index = i64::try_from(index).unwrap_or(i64::MAX);
         let value = match error {
             Value::Map(map) => {
@@ -175,8 +175,7 @@ impl<'r> Machine<'r> {
             operation: Operation::Append,
             value,
         };
-        // An error that cannot be collected must not hide the error itself.
-        let _ = self.change(id, &[change]);
+        self.change(id, &[change])
     }
 
     /// Stops the children that still run.
@@ -274,6 +273,12 @@ impl<'r> Machine<'r> {
         let refusal = failed.clone().find(|(_, failure)| failure.is_refusal());
         let refusal = refusal.map(|(at, refusal)| (*at, refusal.clone()));
         let first = failed.next().map(|(at, f)| (*at, f.message.clone()));
+        // An error that is neither collected nor told would be lost.
+        let uncollected = children.uncollected.take();
+        let uncollected = uncollected.map(|(at, failure)| (at, failure.message));
+        let goes_on = fan.on_child_error == OnChildError::Continue && uncollected.is_none();
+        let failures = failures.max(usize::from(uncollected.is_some()));
+        let first = uncollected.or(first);
         if let Some((tasks, children)) = tasks {
             self.data.waiting.remove(&tasks);
             self.remember_tasks(&children);
@@ -288,14 +293,12 @@ impl<'r> Machine<'r> {
             self.fail_frame(id, Failure { message, ..refusal });
             return;
         }
-        let next = match (first, fan.on_child_error) {
-            (None, _) | (Some(_), OnChildError::Continue) => {
-                match self.settle_success(id, index, Value::list(results)) {
-                    Ok(next) => next,
-                    Err(failure) => self.failed(id, index, failure, Value::Null),
-                }
-            }
-            (Some((at, message)), _) => {
+        let next = match first.filter(|_| !goes_on) {
+            None => match self.settle_success(id, index, Value::list(results)) {
+                Ok(next) => next,
+                Err(failure) => self.failed(id, index, failure, Value::Null),
+            },
+            Some((at, message)) => {
                 let message = format!(
                     "{failures} of {count} children of `{}` failed; the first is item {at}: {message}",
                     node.id

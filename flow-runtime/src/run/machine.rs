@@ -17,13 +17,16 @@ use super::pattern::Patterns;
 use super::response::unasked;
 use super::state::Bounds;
 use super::table::Tables;
-use super::time::after;
+use super::time::{self, after};
 use super::track::Tracks;
 use super::view::{Evaluator, View};
+use crate::expression;
 use crate::value::Value;
 
 /// Nodes executed without waiting before the run gives way.
 const STRETCH: u64 = 10_000;
+/// Seconds that a `wait` may take.
+const LONGEST_WAIT: f64 = 30.0 * 86_400.0;
 /// Failure steps that a run may execute, whatever it is allowed otherwise.
 const FAILURE_STEPS: u64 = 10_000;
 
@@ -103,7 +106,7 @@ impl<'r> Machine<'r> {
                 self.gathered(parent, ended);
                 continue;
             }
-            if self.stretch >= STRETCH && !self.data.ready.is_empty() {
+            if !self.data.ready.is_empty() && self.gives_way() {
                 self.effects.push(Effect::Yield);
                 return;
             }
@@ -112,6 +115,13 @@ impl<'r> Machine<'r> {
             };
             self.advance(frame);
         }
+    }
+
+    /// Whether the run has done so much without waiting, by its count or by the clock, that others
+    /// come first: limits, signals, and what somebody has written to it. It never gives way before
+    /// it has done something.
+    fn gives_way(&self) -> bool {
+        self.stretch >= STRETCH || (self.stretch > 0 && expression::gives_way())
     }
 
     pub(super) fn advance(&mut self, id: FrameId) {
@@ -126,7 +136,7 @@ impl<'r> Machine<'r> {
                     return;
                 }
             };
-            if self.stretch >= STRETCH {
+            if self.gives_way() {
                 self.data.ready.push_front(id);
                 return;
             }
@@ -350,15 +360,15 @@ impl<'r> Machine<'r> {
             Kind::FanOut(fan) => self.fan_out(id, index, node, fan),
             Kind::Wait { seconds, message } => {
                 let message = self.optional_text(id, node, message.as_ref())?;
-                let seconds = match self.render(id, node, seconds, Extras::default())? {
-                    Value::Int(seconds) if seconds >= 0 => seconds as f64,
-                    Value::Float(seconds) if seconds >= 0.0 => seconds,
-                    other => {
-                        let message =
-                            format!("`duration_seconds` is {other}, not a number of seconds");
-                        return Err(Failure::new(FailureKind::Expression, message));
-                    }
-                };
+                let value = self.render(id, node, seconds, Extras::default())?;
+                let seconds = time::seconds(&value).filter(|it| (0.0..=LONGEST_WAIT).contains(it));
+                let seconds = seconds.ok_or_else(|| {
+                    let message = format!(
+                        "`duration_seconds` is {value}; it must be from 0 to {LONGEST_WAIT} seconds \
+                         (30 days), or a text such as `30s`"
+                    );
+                    Failure::new(FailureKind::Expression, message)
+                })?;
                 if let Some(message) = message {
                     let place = Place {
                         frame: id,
@@ -615,8 +625,7 @@ impl<'r> Machine<'r> {
 /// A value as text: texts as they are, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
-        Value::Str(text) => text.to_string(),
         Value::Null => String::new(),
-        other => other.to_string(),
+        other => expression::written(other),
     }
 }

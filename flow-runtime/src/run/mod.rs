@@ -418,7 +418,10 @@ impl Run {
             ended: VecDeque::new(),
         };
         machine.event(&event.what);
-        machine.pump();
+        // What the clock decided is said afterwards: nothing goes on because of it.
+        if !matches!(event.what, Happening::Late { .. }) {
+            machine.pump();
+        }
         machine.count_time();
         let effects = machine.effects;
         self.keep_origins(since);

@@ -20,6 +20,8 @@ use super::state::{Bounds, Change};
 use super::typed::Types;
 use crate::value::Value;
 
+/// What is said of an error that `collect_to` does not take.
+pub(super) const UNCOLLECTED: &str = "it cannot be collected";
 /// Bytes of a stream that a result holds at least, however little room the state has.
 const LEAST_CUT: usize = 1 << 6;
 
@@ -214,6 +216,13 @@ impl<'r> Machine<'r> {
         // The check has seen what is written out.
         let is_known = matches!(written.segments.first(), Some(Template::Literal(_)));
         let field = path.first().map_or("", String::as_str);
+        if !is_known && path.len() > 1 && matches!(field, "this" | "inputs") {
+            let message = format!(
+                "`{}` cannot be written: `{field}` is for reading; write the name of a field",
+                path.join(".")
+            );
+            return Err(Failure::new(FailureKind::State, message));
+        }
         if is_known
             || self.dependents.index(field).is_none()
             || self.data.frames.get(&id).is_some_and(has_own)
@@ -231,32 +240,42 @@ impl<'r> Machine<'r> {
     /// Applies a batch to the state a frame works on, and recomputes what depends on it.
     pub(super) fn change(&mut self, id: FrameId, changes: &[Change]) -> Result<(), Failure> {
         let bounds = self.bounds;
-        let own = self
-            .data
-            .frames
-            .get_mut(&id)
-            .and_then(|frame| frame.store.as_mut());
-        match own {
+        for field in changes.iter().filter_map(|change| change.path.first()) {
+            if self.is_included(id, field) {
+                let message = format!(
+                    "`{field}` is computed by a workflow that is included, and cannot be written; \
+                     give what is written another name"
+                );
+                return Err(Failure::new(FailureKind::State, message));
+            }
+        }
+        let own = self.data.frames.get_mut(&id);
+        match own.and_then(|frame| frame.store.as_mut()) {
             // The state of a task has no declared types.
             Some(store) => {
                 let types = &Types::default();
                 store.apply(changes, Bounds { types, ..bounds }).map(drop)
             }
             None => {
-                for field in changes.iter().filter_map(|change| change.path.first()) {
-                    if self.dependents.index(field).is_none() && self.data.is_included(field) {
-                        let message = format!(
-                            "`{field}` is computed by a workflow that is included, and cannot be \
-                             written; give what is written another name"
-                        );
-                        return Err(Failure::new(FailureKind::State, message));
-                    }
-                }
                 let written = self.data.store.apply(changes, bounds)?;
                 self.recompute(Changed::Written(&written));
                 self.data.evaluations += 1;
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a name means a computed field of a workflow that was included, and nothing else, in
+    /// the state that a frame works on.
+    fn is_included(&self, id: FrameId, field: &str) -> bool {
+        let frame = self.data.frames.get(&id);
+        match frame.and_then(|frame| Some((frame, frame.store.as_ref()?))) {
+            Some((frame, store)) => {
+                frame.included.contains_key(field)
+                    && !store.raw.contains_key(field)
+                    && !store.state.contains_key(field)
+            }
+            None => self.dependents.index(field).is_none() && self.data.is_included(field),
         }
     }
 
@@ -277,13 +296,13 @@ impl<'r> Machine<'r> {
             match self.fall_back(id, index, node, fallback, &failure) {
                 Ok(next) => return next,
                 // What takes its place cannot be had or written either: the step has failed.
-                Err(other) => failure = other.at(&node.id),
+                Err(other) => failure = failure.with("its `fallback_value` has no effect", &other),
             }
         }
         // Where how a command ended cannot be written, that it failed is still what is handled.
         let _ = self.write_exit(id, node, &result);
         if let Err(other) = self.write_error(id, node, &failure, &result) {
-            failure = other;
+            failure = failure.with("its `error_state_update` has no effect", &other);
         }
         self.settle(
             id,
@@ -496,8 +515,10 @@ impl<'r> Machine<'r> {
         if let (Some(failure), Guard::Failure, Form::Steps) =
             (&settled.error, &edge.guard, self.graph.form)
             && self.graph.on_error.action == ErrorAction::Continue
+            && let Err(uncollected) = self.collect_error(failure)
         {
-            self.collect_error(failure);
+            // Going on would hide that there was an error at all.
+            return self.fail_frame(id, failure.with(UNCOLLECTED, &uncollected));
         }
         Next::Go(edge.to)
     }

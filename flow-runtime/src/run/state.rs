@@ -260,13 +260,24 @@ impl Store {
                     None | Some(Value::Null) => &Value::Int(0),
                     Some(now) => now,
                 };
-                let Some(sum) = add(now, &change.value) else {
-                    return Err(format!(
-                        "`{}` is {} and cannot be incremented by {}",
-                        shown(),
-                        now.noun(),
-                        change.value.noun()
-                    ));
+                let sum = match add(now, &change.value) {
+                    Sum::Number(sum) => sum,
+                    Sum::NoNumbers => {
+                        return Err(format!(
+                            "`{}` is {} and cannot be incremented by {}",
+                            shown(),
+                            now.noun(),
+                            change.value.noun()
+                        ));
+                    }
+                    Sum::TooLarge => {
+                        return Err(format!(
+                            "`{}` is {now} and cannot be incremented by {}: the sum is larger than \
+                             a number can be",
+                            shown(),
+                            change.value
+                        ));
+                    }
                 };
                 replace(&mut slot, sum)
             }
@@ -325,17 +336,29 @@ impl Store {
     }
 }
 
-fn add(now: &Value, by: &Value) -> Option<Value> {
-    match (now, by) {
-        (Value::Int(a), Value::Int(b)) => Some(match a.checked_add(*b) {
-            Some(sum) => Value::Int(sum),
-            None => Value::Float(*a as f64 + *b as f64),
-        }),
-        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => {
-            Some(Value::number(*a as f64 + b))
+/// What comes of adding two values.
+enum Sum {
+    Number(Value),
+    /// One of them is no number.
+    NoNumbers,
+    /// There is no number for it: whole ones have 64 bits, others are finite.
+    TooLarge,
+}
+
+fn add(now: &Value, by: &Value) -> Sum {
+    let sum = match (now, by) {
+        (Value::Int(a), Value::Int(b)) => {
+            return a
+                .checked_add(*b)
+                .map_or(Sum::TooLarge, |sum| Sum::Number(Value::Int(sum)));
         }
-        (Value::Float(a), Value::Float(b)) => Some(Value::number(a + b)),
-        _ => None,
+        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 + b,
+        (Value::Float(a), Value::Float(b)) => a + b,
+        _ => return Sum::NoNumbers,
+    };
+    match sum.is_finite() {
+        true => Sum::Number(Value::number(sum)),
+        false => Sum::TooLarge,
     }
 }
 

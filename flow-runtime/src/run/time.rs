@@ -1,8 +1,25 @@
 //! Times: moments from now, and as text.
 
+use flow_model::grammar;
+
+use crate::value::Value;
+
+/// The last moment that a journal can hold.
+const END: u64 = i64::MAX as u64;
+
 /// The moment so many seconds after another; the end of time when it lies beyond that.
 pub(super) fn after(at: u64, seconds: f64) -> u64 {
-    at.saturating_add((seconds * 1000.0) as u64)
+    at.saturating_add((seconds * 1000.0) as u64).min(END)
+}
+
+/// The seconds that a value says: a number, or a text such as `30s`, as a definition has them.
+pub(super) fn seconds(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(seconds) => Some(*seconds as f64),
+        Value::Float(seconds) => Some(*seconds),
+        Value::Str(text) => grammar::seconds(text),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,
+    }
 }
 
 /// Milliseconds since 1970 as `2026-11-16T05:00:00.123Z`.

@@ -1,9 +1,11 @@
 //! What an expression sees of a run.
 
+use std::sync::Arc;
+
 use flow_model::expression::Dialect;
 use flow_model::graph::{Expression, Form, Graph, Rule, Template, Text, Tier};
 use flow_model::tools;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 
 use super::computed::{Cell, Dependents};
 use super::data::Data;
@@ -137,6 +139,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The computed fields of workflows that were included.
+    fn included(&self) -> &'a IndexMap<Arc<str>, Value> {
+        match self.frame.filter(|frame| frame.store.is_some()) {
+            Some(own) => &own.included,
+            None => &self.data.included,
+        }
+    }
+
     fn shares_state(&self) -> bool {
         self.frame.is_none_or(|frame| frame.store.is_none())
     }
@@ -190,8 +200,7 @@ impl<'a> View<'a> {
         if let Some(own) = own {
             return own;
         }
-        let included = self.data.included.get(name);
-        match included.filter(|_| self.shares_state()) {
+        match self.included().get(name) {
             Some(value) => Field::Value(value.clone()),
             None => Field::Unset,
         }
@@ -224,8 +233,8 @@ impl<'a> View<'a> {
         if self.shares_state() {
             let computed = self.graph.computed.iter();
             names.extend(computed.map(|field| field.name.as_ref()));
-            names.extend(self.data.included.keys().map(|name| &**name));
         }
+        names.extend(self.included().keys().map(|name| &**name));
         names.extend(store.raw.keys().map(|name| &**name));
         names.extend(store.state.keys().map(|name| &**name));
         names.into_iter().collect()

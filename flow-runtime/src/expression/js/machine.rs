@@ -301,7 +301,18 @@ fn one<'js>(
         return Err(refused);
     }
     let tripped = watch.tripped.get().or_else(meter::exceeded);
-    let value = value.catch(ctx).map_err(|error| caught(&error, tripped))?;
+    let value = value.catch(ctx).map_err(|error| match &error {
+        // What is thrown when not even an error fits into memory, or by the expression itself.
+        CaughtError::Value(thrown)
+            if tripped.is_none() && thrown.is_null() && source.text.contains("throw") =>
+        {
+            EvalError {
+                message: "JavaScript threw null; or it needs more than 64 MiB of memory".to_owned(),
+                ..EvalError::limit(Limit::Memory)
+            }
+        }
+        error => caught(error, tripped),
+    })?;
     match tripped {
         Some(limit) => Err(EvalError::limit(limit)),
         None => value.transpose(),

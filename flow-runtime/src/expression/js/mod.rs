@@ -197,11 +197,6 @@ impl Program {
 
     /// The native value; undefined is null.
     pub(super) fn value(&self, context: &Context<'_>) -> Result<Value, EvalError> {
-        if let Some(path) = &self.path
-            && let Some(value) = read(path, context)?
-        {
-            return Ok(value);
-        }
         Ok(match self.given(context)? {
             Given::Undefined => Value::Null,
             Given::Value(value) => value,
@@ -211,6 +206,12 @@ impl Program {
     }
 
     fn given(&self, context: &Context<'_>) -> Result<Given, EvalError> {
+        // What is only read is handed on as it is: JavaScript has no whole numbers beyond 2^53.
+        if let Some(path) = &self.path
+            && let Some(value) = read(path, context)?
+        {
+            return Ok(Given::Value(value));
+        }
         if let Some(name) = &self.variable
             && let Variable::Unknown = context.scope.variable(name)
         {
