@@ -620,7 +620,7 @@ mod tests {
         scrubber.add("r-1", "token", "token");
         let once = scrubber.text("my token").unwrap_or_default();
         assert_eq!(once, format!("my {}", placeholder("r-1", "token")));
-        assert_eq!(scrubber.text(&once).as_deref(), Some(once.as_str()));
+        assert_eq!(scrubber.text(&once), None);
     }
 
     #[test]
