@@ -137,6 +137,14 @@ impl Misplaced {
         place: "inside back-quotes inside double quotes",
         help: "write `$(…)`",
     };
+    const QUOTED_DOCUMENT: Misplaced = Misplaced {
+        place: "in a here-document that is taken as it is when it is a secret",
+        help: "write the delimiter without quotes",
+    };
+    const TYPED_DOCUMENT: Misplaced = Misplaced {
+        place: "in a here-document of a terminal when it is a secret",
+        help: "put it in a variable before",
+    };
 }
 
 impl Standing<'_> {
@@ -185,6 +193,16 @@ impl HereDocument {
             line.trim_start_matches('\t')
         } else {
             line
+        }
+    }
+
+    /// Why no secret can stand in it; `is_typed` where a terminal reads the command.
+    #[must_use]
+    pub fn refuses_secrets(&self, is_typed: bool) -> Option<Misplaced> {
+        match (self.quoted, is_typed) {
+            (true, _) => Some(Misplaced::QUOTED_DOCUMENT),
+            (false, true) => Some(Misplaced::TYPED_DOCUMENT),
+            (false, false) => None,
         }
     }
 }

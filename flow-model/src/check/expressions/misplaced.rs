@@ -38,14 +38,6 @@ const ARITHMETIC: Misplaced = Misplaced {
     place: "in arithmetic unless it is a whole number",
     help: "make it one with `| int`, or leave it out of `((…))`",
 };
-const QUOTED_DOCUMENT: Misplaced = Misplaced {
-    place: "in a here-document that is taken as it is when it is a secret",
-    help: "write the delimiter without quotes",
-};
-const TYPED_DOCUMENT: Misplaced = Misplaced {
-    place: "in a here-document of a terminal when it is a secret",
-    help: "put it in a variable before",
-};
 
 /// Which of some inserts, in the order they stand, are misplaced.
 ///
@@ -113,10 +105,9 @@ impl Reading for Found {
             (None, Some(why)) => Some((why, Takes::Plain)),
             (None, None) => match &standing.place {
                 Place::Number => Some((ARITHMETIC, Takes::Numbers)),
-                Place::Document { document, .. } if document.quoted => {
-                    Some((QUOTED_DOCUMENT, Takes::NoSecrets))
-                }
-                Place::Document { .. } if self.is_typed => Some((TYPED_DOCUMENT, Takes::NoSecrets)),
+                Place::Document { document, .. } => document
+                    .refuses_secrets(self.is_typed)
+                    .map(|why| (why, Takes::NoSecrets)),
                 _ => None,
             },
         };

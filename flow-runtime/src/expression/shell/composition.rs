@@ -226,17 +226,11 @@ impl Composition<'_> {
     }
 
     fn document_value(&mut self, document: &HereDocument, text: &str) -> Result<(), EvalError> {
-        if document.quoted && secret::concerns(text) {
-            return Err(misplaced(
-                "in a here-document that is taken as it is when it is a secret",
-                "write the delimiter without quotes",
-            ));
-        }
-        if self.reader == Reader::Terminal && secret::concerns(text) {
-            return Err(misplaced(
-                "in a here-document of a terminal when it is a secret",
-                "put it in a variable before",
-            ));
+        let is_typed = self.reader == Reader::Terminal;
+        if let Some(why) = document.refuses_secrets(is_typed)
+            && secret::concerns(text)
+        {
+            return Err(refused(why));
         }
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
