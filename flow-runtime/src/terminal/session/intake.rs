@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::interrupt::Interrupt;
 use super::run::Run;
 use super::unmarked::Unmarked;
 use super::{Phase, State};
@@ -133,6 +134,7 @@ impl State {
 
     /// A complete prompt is shown.
     pub(super) fn prompted(&mut self) {
+        self.over();
         self.phase = Phase::Prompt;
         self.released = false;
         self.unmarked = None;
@@ -214,11 +216,29 @@ impl Pieces for State {
 }
 
 impl State {
+    /// The interrupt that is over with a prompt or a command.
+    fn over(&mut self) -> Option<Interrupt> {
+        self.interrupt.take_if(|it| it.ends_with_prompt())
+    }
+
+    /// The shell has acted on an interrupt. fish may have lost the mark behind its prompt.
+    fn acted(&mut self) {
+        if self.shell == Some(Shell::Fish) {
+            self.over();
+        } else if let Some(interrupt) = &mut self.interrupt
+            && interrupt.ends_with_prompt()
+        {
+            interrupt.noticed();
+        }
+    }
+
     fn believe(&mut self, mark: Mark) {
         self.flush_clean();
         let acted = match mark {
-            Mark::Started | Mark::Ended(_) | Mark::Prompt => {
-                self.interrupt.take_if(|it| it.ends_with_prompt())
+            Mark::Started => self.over(),
+            Mark::Ended(_) | Mark::Prompt => {
+                self.acted();
+                None
             }
             Mark::PromptStart
             | Mark::Input
@@ -253,7 +273,7 @@ impl State {
                 self.released = false;
                 self.unmarked = None;
                 // The shell has read keys since, unless the ctrl-c came behind the command.
-                self.missed = acted.is_some();
+                self.missed = acted.is_some_and(|it| it.is_open());
                 let mut rest = String::new();
                 self.echo.forget(&mut rest);
                 self.phase = Phase::Running;
@@ -390,6 +410,28 @@ mod tests {
         }
         state.take(format!("{}answer\r\n", mark("C")).as_bytes());
         state.stream.since(state.input).to_owned()
+    }
+
+    #[test]
+    fn an_interrupt_is_over_when_the_next_prompt_is_there_and_not_before() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Posix] {
+            let mut state = State::new(Some(shell), 7, "n0", &Options::default());
+            let mark = |name: &str| format!("\x1b]133;{name};n0\x07");
+            state.take(format!("{}# {}", mark("A"), mark("B")).as_bytes());
+            let mode = Mode {
+                echo: shell == Shell::Posix,
+                lines: shell == Shell::Posix,
+            };
+            state.expect("half", mode, Some(7));
+            state.expect("\x03", mode, Some(7));
+            state.take(format!("half^C\r\n{}{}", mark("D;130"), mark("A")).as_bytes());
+            assert!(state.interrupt.is_some(), "{shell:?}");
+            state.take(b"# ");
+            assert!(state.interrupt.is_some(), "{shell:?}");
+            state.take(mark("B").as_bytes());
+            assert!(state.interrupt.is_none(), "{shell:?}");
+            assert_eq!(state.phase, Phase::Prompt, "{shell:?}");
+        }
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub(super) struct Interrupt {
     given_up: Option<u64>,
     /// Whether there was one is not known: a key was typed that brings it out.
     doubt: Option<Doubt>,
+    /// The shell has acted on it and is about to show its prompt: what is typed before that would
+    /// be shown ahead of it, and be answered in its line.
+    acted: bool,
 }
 
 /// What was typed to bring an interrupt out.
@@ -82,6 +85,7 @@ impl Interrupt {
             waits: 0,
             given_up: None,
             doubt: None,
+            acted: false,
         }
     }
 
@@ -108,6 +112,17 @@ impl Interrupt {
         !matches!(self.doubt, Some(Doubt::Line { .. })) && self.given_up.is_none()
     }
 
+    /// The shell has acted on it; what is left is to wait for the prompt.
+    pub(super) fn noticed(&mut self) {
+        self.acted = true;
+        self.look_at = self.until;
+    }
+
+    /// Whether the shell has yet to act on it.
+    pub(super) fn is_open(&self) -> bool {
+        !self.acted
+    }
+
     pub(super) fn look_at(&self) -> Instant {
         self.look_at
     }
@@ -126,6 +141,11 @@ impl Session {
             return;
         }
         if interrupt.look_at > now {
+            return;
+        }
+        if interrupt.acted {
+            // The prompt takes its time.
+            state.interrupt = None;
             return;
         }
         let rests = self.rests() == Some(true);

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::interrupt::Interrupt;
 use super::{Phase, QUIET, Session, State};
 use crate::terminal::process;
 use crate::terminal::program::Shell;
@@ -50,7 +51,7 @@ impl Session {
         unmarked.pause = LAST_LOOK.min(unmarked.pause * 2);
         unmarked.look_at = now + unmarked.pause;
         // What an interrupt does to a prompt is looked after elsewhere.
-        let interrupted = state.missed || state.interrupt.is_some();
+        let interrupted = state.missed || state.interrupt.as_ref().is_some_and(Interrupt::is_open);
         let quiet = || state.last_output.elapsed() >= QUIET;
         if interrupted || !self.awaits_command(state).unwrap_or_else(quiet) {
             return;
