@@ -74,8 +74,8 @@ struct Moment {
     /// Where the shell is, counted.
     prompts: u64,
     phase: Phase,
-    /// The shell has yet to act on ctrl-c.
-    interrupted: bool,
+    /// How often ctrl-c was acted on, or given up: one can be over before anyone was told of it.
+    interrupts: u64,
 }
 
 /// How a program ended.
@@ -205,6 +205,8 @@ struct State {
     mode: Mode,
     /// The ctrl-c that the shell has yet to act on.
     interrupt: Option<Interrupt>,
+    /// How many of them are over.
+    interrupts: u64,
     /// Prompts shown so far.
     prompts: u64,
     run: Option<Run>,

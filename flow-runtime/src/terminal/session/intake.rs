@@ -218,7 +218,8 @@ impl Pieces for State {
 impl State {
     /// The interrupt that is over with a prompt or a command.
     fn over(&mut self) -> Option<Interrupt> {
-        self.interrupt.take_if(|it| it.ends_with_prompt())
+        let ends = self.interrupt.as_ref()?.ends_with_prompt();
+        ends.then(|| self.uninterrupted()).flatten()
     }
 
     /// The shell has acted on an interrupt. fish may have lost the mark behind its prompt.
@@ -430,6 +431,7 @@ mod tests {
             assert!(state.interrupt.is_some(), "{shell:?}");
             state.take(mark("B").as_bytes());
             assert!(state.interrupt.is_none(), "{shell:?}");
+            assert_eq!(state.interrupts, 1, "{shell:?}");
             assert_eq!(state.phase, Phase::Prompt, "{shell:?}");
         }
     }

@@ -128,6 +128,15 @@ impl Interrupt {
     }
 }
 
+impl State {
+    /// Ends an interrupt, and says so to whoever waits for that.
+    pub(super) fn uninterrupted(&mut self) -> Option<Interrupt> {
+        let interrupt = self.interrupt.take();
+        self.interrupts += u64::from(interrupt.is_some());
+        interrupt
+    }
+}
+
 impl Session {
     /// Nudges a shell that has not noticed its interrupt, when it is time to look.
     pub(super) fn look_after_interrupt(&self, state: &mut State, now: Instant) {
@@ -135,7 +144,7 @@ impl Session {
             return;
         };
         if interrupt.given_up.is_some_and(|it| state.prompts > it) {
-            state.interrupt = None;
+            state.uninterrupted();
             // It may have been for the shell itself.
             state.missed = true;
             return;
@@ -145,7 +154,7 @@ impl Session {
         }
         if interrupt.acted {
             // The prompt takes its time.
-            state.interrupt = None;
+            state.uninterrupted();
             return;
         }
         let rests = self.rests() == Some(true);
@@ -164,7 +173,7 @@ impl Session {
                 None => {}
             }
             if now >= interrupt.until {
-                state.interrupt = None;
+                state.uninterrupted();
             }
             return;
         }
@@ -175,7 +184,7 @@ impl Session {
                 Doubt::Line { prompts, rested } => {
                     let there = rests && state.prompts > prompts && self.reads();
                     if there && rested || now >= interrupt.until {
-                        state.interrupt = None;
+                        state.uninterrupted();
                     } else {
                         let rested = there;
                         interrupt.doubt = Some(Doubt::Line { prompts, rested });
@@ -200,7 +209,7 @@ impl Session {
         interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
         interrupt.look_at = now + interrupt.pause;
         if interrupt.waits >= LOOKS || now >= interrupt.until {
-            state.interrupt = None;
+            state.uninterrupted();
         }
     }
 

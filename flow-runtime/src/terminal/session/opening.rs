@@ -171,6 +171,7 @@ impl State {
                 lines: true,
             },
             interrupt: None,
+            interrupts: 0,
             prompts: 0,
             run: None,
             outgoing: Vec::new(),

@@ -117,7 +117,7 @@ impl Session {
             spoken: state.screen.version() > 0,
             prompts: state.prompts,
             phase: state.phase,
-            interrupted: state.interrupt.is_some(),
+            interrupts: state.interrupts,
         };
         drop(state);
         self.moments.send_if_modified(|last| {

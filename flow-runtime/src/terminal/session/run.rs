@@ -270,6 +270,7 @@ impl State {
         } else if !run.interrupted {
             run.interrupted = true;
             self.outgoing.push(0x03);
+            self.uninterrupted();
             self.interrupt = Some(Interrupt::typed(Instant::now()));
         }
     }

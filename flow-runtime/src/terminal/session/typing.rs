@@ -103,6 +103,7 @@ impl State {
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
             self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());
+            self.uninterrupted();
             self.interrupt = typed
                 .contains('\x03')
                 .then(|| Interrupt::typed(Instant::now()));
