@@ -84,11 +84,17 @@ pub enum Error {
     Refused(String),
     /// There are as many sessions as there may be.
     #[error(
-        "{limit} terminal sessions are open, which is the limit; close one with `exit_terminal`"
+        "{limit} terminal sessions are there, which is the limit{}; close one with `exit_terminal`",
+        match ended {
+            0 => String::new(),
+            ended => format!(", {ended} of them with a program that has ended"),
+        }
     )]
     TooMany {
         /// The limit.
         limit: usize,
+        /// In how many of them nothing runs any more.
+        ended: usize,
     },
     /// No session is opened any more.
     #[error("no terminal session is opened any more: the process that keeps them ends")]
@@ -100,12 +106,26 @@ pub enum Error {
     #[error("the session's program has ended {0}")]
     Ended(String),
     /// The program does not read what is typed.
-    #[error("the program in front (`{program}`) has not read {waiting} bytes of earlier input")]
+    #[error(
+        "the program in front (`{program}`) has not read {waiting} bytes of earlier input; nothing \
+         was typed"
+    )]
     Unread {
         /// The program.
         program: String,
         /// How much waits.
         waiting: usize,
+    },
+    /// More than is typed at a time.
+    #[error(
+        "{length} bytes cannot be typed at once, {limit} can: put them into a file, or send them in \
+         parts"
+    )]
+    LongInput {
+        /// How many there are.
+        length: usize,
+        /// How many there may be.
+        limit: usize,
     },
     /// A line that the kernel would cut.
     #[error(

@@ -20,7 +20,7 @@ use super::options::Size;
 use crate::secret;
 
 /// Input that waits for a program to read it.
-const MAX_WAITING: usize = 4 << 20;
+pub(super) const MAX_WAITING: usize = 4 << 20;
 /// What the kernel takes of a line while it edits lines itself, its end included.
 pub(super) const MAX_LINE: usize = 4096;
 
@@ -119,6 +119,11 @@ impl Pty {
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Ok(0),
             other => other,
         }
+    }
+
+    /// How much waits for a program that does not read.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.waiting).len()
     }
 
     /// Writes, now or as soon as the terminal takes it. Says how much waits for a program that

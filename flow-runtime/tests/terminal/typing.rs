@@ -122,6 +122,10 @@ async fn input_that_nobody_reads_waits_and_is_bounded() {
         refused["error"].as_str().unwrap().contains("`sh`"),
         "{refused:#}"
     );
+    let more = "x".repeat((4 << 20) + 1);
+    let refused = terms.call("send_input", json!({"input_text": more})).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("4194305 bytes"), "{refused:#}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::{Phase, Session, State};
 use crate::terminal::echo::Echoer;
 use crate::terminal::error::Error;
 use crate::terminal::program::Shell;
-use crate::terminal::pty::{MAX_LINE, Mode};
+use crate::terminal::pty::{MAX_LINE, MAX_WAITING, Mode};
 use crate::terminal::{key, lock};
 
 impl Session {
@@ -55,15 +55,26 @@ impl Session {
                 });
             }
         }
+        if bytes.len() > MAX_WAITING {
+            return Err(Error::LongInput {
+                length: bytes.len(),
+                limit: MAX_WAITING,
+            });
+        }
+        let unread = |waiting| Error::Unread {
+            program: self.foreground().unwrap_or_else(|| "?".to_owned()),
+            waiting,
+        };
+        let waiting = self.pty.waiting();
+        if waiting + bytes.len() > MAX_WAITING {
+            return Err(unread(waiting));
+        }
         state.expect(&typed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
         // Held text, if any, is let go in time.
         self.pty.ring();
-        written.map_err(|waiting| Error::Unread {
-            program: self.foreground().unwrap_or_else(|| "?".to_owned()),
-            waiting,
-        })
+        written.map_err(unread)
     }
 
     /// Whether what is typed now would not be shown: a password is asked for.
