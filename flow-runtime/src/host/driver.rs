@@ -1,5 +1,8 @@
 //! One run while it is driven: events are recorded, then what they want is done.
 
+mod listing;
+mod report;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +11,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::agent::step::validation;
-use super::called::Pending;
 use super::deed::Doing;
 use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
 use super::presence::Presence;
@@ -19,21 +20,17 @@ use super::sessions;
 use crate::expression::{Decided, judged};
 use crate::journal::{self, Append, RunId, RunUpdate};
 use crate::run::{
-    Action, ActionId, Data, Deed, Due, Effect, Event, Failure, FailureKind, Handout, Happening,
-    Part, Place, Program, Refusal, Run, Status, frame, unnumbered,
+    Action, ActionId, Deed, Due, Effect, Event, Failure, FailureKind, Happening, Place, Program,
+    Refusal, Run, Status,
 };
-use crate::secret;
 use crate::value::Value;
+use listing::Listed;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
 /// Time spent on events after which a run is written down, however few they are: whoever reads the
 /// run spends it again.
 const SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
-/// How exactly the list of runs knows when a run went on last, in milliseconds.
-const LISTED_EVERY: u64 = 1000;
-/// Steps that the list of runs names for one run.
-const NAMES: usize = 8;
 /// How often a host looks whether somebody else has written to its run.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -86,21 +83,6 @@ impl Caller {
     pub(super) fn goes_on(&self) {
         let _ = self.tell.send(Message::GoesOn(self.call));
     }
-}
-
-/// What the list of runs says of a run, as far as its driver knows.
-#[derive(Clone, Copy)]
-enum Listed {
-    /// It is running, as of this time, and nothing else.
-    Running(u64),
-    /// It waits.
-    Waiting,
-    /// It sleeps until this time.
-    Sleeping(u64),
-    /// It is over.
-    Over,
-    /// Something else, or what somebody else wrote.
-    Otherwise,
 }
 
 /// What a driver does next.
@@ -714,219 +696,6 @@ impl Driver {
         Ok(())
     }
 
-    /// What the list of runs is to say after an event; `None` when it says that already. While a
-    /// run goes on, the list need not know of every event.
-    fn listed_after(&self, at: u64, waits: bool) -> Option<Listed> {
-        if self.run.status() != Status::Running {
-            return Some(Listed::Over);
-        }
-        match self.listed {
-            _ if waits => Some(Listed::Waiting),
-            Listed::Running(since) if at < since.saturating_add(LISTED_EVERY) => None,
-            Listed::Running(_)
-            | Listed::Waiting
-            | Listed::Sleeping(_)
-            | Listed::Over
-            | Listed::Otherwise => Some(Listed::Running(at)),
-        }
-    }
-
-    /// What the list of runs says of this one.
-    fn update(&self, at: u64, waits: bool) -> RunUpdate {
-        let update = RunUpdate::at(at);
-        let Some(data) = self.run.data() else {
-            return update;
-        };
-        match data.status {
-            Status::Running if waits => update
-                .status(journal::Status::Waiting)
-                .wake_at(None)
-                .pending(Some(self.pending_names()))
-                .error(None),
-            Status::Running => update
-                .status(journal::Status::Running)
-                .wake_at(None)
-                .pending(None)
-                .error(None),
-            Status::Completed => update
-                .status(journal::Status::Completed)
-                .output(serde_json::to_vec(&secret::mask_value(&data.output)).unwrap_or_default()),
-            Status::Failed => {
-                let error = data.error.as_ref();
-                let error = error.map(|error| secret::mask(&error.message).into_owned());
-                update.status(journal::Status::Failed).error(error)
-            }
-            Status::Cancelled => update.status(journal::Status::Cancelled),
-        }
-    }
-
-    /// Whether a run that an agent drives waits for the agent alone after an event.
-    fn waits_after(&self, what: &Happening, effects: &[Effect]) -> bool {
-        let ended = what.ends();
-        let idle = self.tasks.keys().all(|task| Some(*task) == ended);
-        self.run.is_agent_driven() && idle && effects.iter().all(|effect| self.is_quiet(effect))
-    }
-
-    /// Whether nothing goes on here because of an effect.
-    pub(super) fn is_quiet(&self, effect: &Effect) -> bool {
-        match effect {
-            Effect::Act(action) => self.run.is_agent_driven() && action.what.is_for_agent(),
-            Effect::Sleep { .. } | Effect::Yield => false,
-            Effect::Stop(_)
-            | Effect::Entered(_)
-            | Effect::Left { .. }
-            | Effect::Told { .. }
-            | Effect::Finish(_) => true,
-        }
-    }
-
-    /// Whether somebody is asked for an action. What this host does, or another one did when it
-    /// was interrupted, is nobody's to answer.
-    fn asks(&self, what: &Deed) -> bool {
-        let is_driven = self.run.is_agent_driven();
-        match what {
-            // A command of this host answers in the place of an agent.
-            Deed::Delegate { .. } | Deed::DelegateItem { .. } => {
-                is_driven || self.host.inner.options.agent.is_none()
-            }
-            what => {
-                what.is_asked()
-                    || self.host.is_for_caller(what)
-                    || (is_driven && what.is_for_agent())
-            }
-        }
-    }
-
-    /// Whether the run, or one that it has called, waits for somebody.
-    fn is_awaited(&self) -> Result<bool, Error> {
-        let found = self.run.handouts(Part::Main);
-        let mut steps = found.steps.iter();
-        if !found.under_way.is_empty() || steps.any(|step| matches!(step, Handout::Tasks(_))) {
-            return Ok(true);
-        }
-        let report = self.report(Some(ReportStatus::Interrupted));
-        let pending = self.host.pending(&report)?;
-        Ok(pending.iter().any(|awaited| awaited.asked))
-    }
-
-    /// Whether somebody who is not here is asked, by this run or by one that it has called.
-    fn asks_elsewhere(&self) -> bool {
-        let mut parked = self.parked.iter();
-        parked.any(|id| match self.run.action(*id) {
-            Some(action) => matches!(action.what, Deed::Call { .. }) || self.asks(&action.what),
-            None => false,
-        })
-    }
-
-    /// The steps that wait for somebody, as the list of runs shows them.
-    fn pending_names(&self) -> String {
-        let found = self.run.handouts(Part::Main);
-        let waits = |action: &Action| {
-            let is_call = matches!(action.what, Deed::Call { .. });
-            is_call || self.parked.contains(&action.id) || self.asks(&action.what)
-        };
-        let steps = found.steps.iter().filter_map(|step| match step {
-            Handout::Action(action) => waits(action).then(|| action.name()),
-            Handout::Tasks(tasks) => Some(unnumbered(&self.run.tasks_name(tasks))),
-        });
-        let tasks = found.under_way.iter();
-        let tasks = tasks.map(|tasks| unnumbered(&self.run.tasks_name(tasks)));
-        let mut names: Vec<String> = steps.chain(tasks).take(NAMES + 1).collect();
-        if names.len() > NAMES {
-            names[NAMES] = "…".to_owned();
-        }
-        names.join(", ")
-    }
-
-    /// Whether the list of runs does not say yet that the run waits, or is over.
-    pub(super) fn is_unnoticed(&self) -> bool {
-        match self.run.status() {
-            Status::Running => !matches!(self.listed, Listed::Waiting | Listed::Sleeping(_)),
-            Status::Completed | Status::Failed | Status::Cancelled => {
-                !matches!(self.listed, Listed::Over)
-            }
-        }
-    }
-
-    /// Tells the list of runs how the run stands when nothing here can go on: it waits, or it was
-    /// over with its first event.
-    pub(super) async fn note_standing(&mut self) -> Result<(), Error> {
-        let (update, listed) = match self.run.status() {
-            Status::Running => match self.run.sleeps() {
-                Some(until) => (self.sleeping(until), Listed::Sleeping(until)),
-                None => (self.waiting(), Listed::Waiting),
-            },
-            Status::Completed | Status::Failed | Status::Cancelled if self.is_unnoticed() => {
-                (self.update(self.last_at, false), Listed::Over)
-            }
-            Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),
-        };
-        self.list(update, listed).await
-    }
-
-    /// Tells the list of runs how a run stands that its host lets go of: one that waits for nobody
-    /// was only interrupted, and is listed like one whose host is gone.
-    pub(super) async fn note_stopped(&mut self) -> Result<(), Error> {
-        let is_running = self.run.status() == Status::Running;
-        if !is_running || self.run.sleeps().is_some() || self.is_awaited()? {
-            return self.note_standing().await;
-        }
-        let at = now();
-        self.list(self.update(at, false), Listed::Running(at)).await
-    }
-
-    /// Tells the list of runs that the run sleeps, if it does.
-    pub(super) async fn note_sleep(&mut self) -> Result<(), Error> {
-        match (self.run.sleeps(), self.listed) {
-            (None, _) => Ok(()),
-            (Some(until), Listed::Sleeping(told)) if told == until => Ok(()),
-            (Some(until), _) => {
-                self.list(self.sleeping(until), Listed::Sleeping(until))
-                    .await
-            }
-        }
-    }
-
-    async fn list(&mut self, update: RunUpdate, listed: Listed) -> Result<(), Error> {
-        let append = Append::after(self.id, self.last).update(update);
-        match self.host.journal().submit(append).await {
-            Ok(_) => {
-                self.listed = listed;
-                Ok(())
-            }
-            Err(journal::Error::Fenced { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn sleeping(&self, until: u64) -> RunUpdate {
-        RunUpdate::at(now())
-            .status(journal::Status::Sleeping)
-            .wake_at(Some(until))
-            .pending(None)
-    }
-
-    fn waiting(&self) -> RunUpdate {
-        let mut waits_for = self.pending_names();
-        for input in self.host.inner.vault.missing(self.id) {
-            waits_for.push_str(&format!(" (needs the secret `{input}`)"));
-        }
-        RunUpdate::at(now())
-            .status(journal::Status::Waiting)
-            .wake_at(self.first_due())
-            .pending(Some(waits_for))
-    }
-
-    /// When the first time is up of all that waits for somebody.
-    fn first_due(&self) -> Option<u64> {
-        let pending = self.run.pending().into_iter();
-        let due = pending.filter_map(|effect| match effect {
-            Effect::Act(action) => Some(self.answered_by(&action)?.at),
-            _ => None,
-        });
-        due.min()
-    }
-
     /// Takes in what others have written to this run, and does what they want because of it. Only
     /// whoever has the right to act on the run may call this.
     fn catch_up(&mut self) -> Result<(), Error> {
@@ -1058,113 +827,6 @@ impl Driver {
             task.abort();
             // An aborted command kills its group while it is dropped.
             let _ = task.await;
-        }
-    }
-
-    /// How many levels of calls lie below the run. It knows of its own; the journal of all.
-    fn levels_below(&self, data: &Data) -> u32 {
-        match data.deepest.saturating_sub(data.start.depth) {
-            0 => 0,
-            own => self
-                .host
-                .levels_below(self.id)
-                .map_or(own, |it| it.max(own)),
-        }
-    }
-
-    pub(super) fn report(&self, status: Option<ReportStatus>) -> Report {
-        let graph = self.run.program().graph();
-        let Some(data) = self.run.data() else {
-            return Report {
-                run: self.id,
-                workflow: graph.name.to_string(),
-                status: status.unwrap_or(ReportStatus::Waiting),
-                final_state: None,
-                last_node: None,
-                states_executed: 0,
-                session: None,
-                last_session: None,
-                recursion_depth: 0,
-                return_values: None,
-                output: Value::Null,
-                state: Value::Null,
-                computed: Value::Null,
-                variables: Value::Null,
-                error: None,
-                elapsed_ms: 0,
-                pending: Vec::new(),
-                missing_secrets: Vec::new(),
-                kept: None,
-            };
-        };
-        let pending = self.run.pending().into_iter();
-        let pending = pending.filter_map(|effect| match effect {
-            Effect::Act(action) => Some(Pending {
-                run: self.id,
-                step: self.run.step_name(&action),
-                asked: self.asks(&action.what),
-                place: action.name(),
-                agent_instructions: self.host.instructions_for(graph, &action.what),
-                validation: validation(&self.run, &action),
-                answer_by: self.answered_by(&action).map(|due| due.at),
-                action,
-            }),
-            _ => None,
-        });
-        let failed = data.error.as_ref().map(|error| error.kind);
-        let final_state = match (graph.form, data.status, failed) {
-            (_, Status::Failed, Some(FailureKind::Arguments)) => {
-                Some("validation_failed".to_owned())
-            }
-            (_, Status::Failed, Some(FailureKind::ReturnValues)) => {
-                Some("return_validation_failed".to_owned())
-            }
-            (flow_model::graph::Form::Steps, Status::Completed, _) => Some("completed".to_owned()),
-            _ => data.last_node.clone(),
-        };
-        // A run that was stopped has gone on until now, whatever was recorded last; so has one that
-        // somebody goes on with.
-        let is_going = match status {
-            Some(ReportStatus::Interrupted) => true,
-            None => self.host.journal().is_held(self.id),
-            Some(_) => false,
-        };
-        let until = match is_going && data.status == Status::Running {
-            true => now().max(self.last_at),
-            false => self.last_at,
-        };
-        let latest = data.latest_session();
-        let mut variables = data.variables.clone();
-        if let Some(session) = latest {
-            variables.insert(Arc::from("session_id"), Value::text(session));
-        }
-        Report {
-            run: self.id,
-            workflow: graph.name.to_string(),
-            status: match data.status {
-                Status::Running => status.unwrap_or(ReportStatus::Waiting),
-                Status::Completed => ReportStatus::Completed,
-                Status::Failed => ReportStatus::Failed,
-                Status::Cancelled => ReportStatus::Cancelled,
-            },
-            final_state,
-            last_node: data.last_node.clone(),
-            states_executed: data.executed(),
-            session: data
-                .session(data.frames.get(&frame::ROOT))
-                .map(str::to_owned),
-            last_session: latest.map(str::to_owned),
-            recursion_depth: self.levels_below(data),
-            return_values: data.return_values.clone(),
-            output: data.output.clone(),
-            state: self.run.flattened(),
-            computed: self.run.derived(),
-            variables: Value::map(variables),
-            error: data.error.clone(),
-            elapsed_ms: until.saturating_sub(data.started_at),
-            pending: pending.collect(),
-            missing_secrets: self.host.inner.vault.missing(self.id),
-            kept: self.host.inner.keepsakes.of(self.id),
         }
     }
 }
