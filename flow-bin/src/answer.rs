@@ -11,7 +11,7 @@ use flow_runtime::value::Value;
 
 use crate::cli::{AnswerArguments, CancelArguments, Driving, ResumeArguments, RunFormat};
 use crate::engine::Engine;
-use crate::exit::{Exit, Usage};
+use crate::exit::{self, Exit, Usage};
 use crate::output::{Output, clean};
 use crate::run::{self, Screen, elsewhere, finish, label};
 use crate::target;
@@ -34,8 +34,17 @@ fn engine_of(
     Ok((engine, screen, run))
 }
 
-/// Tells what came of going on with a run, also where nothing did.
+/// Tells what came of going on with a run, also where nothing did: then it stands as before.
 fn told(asked: &str, done: Result<Exit>, driving: &Driving, output: &mut Output) -> Result<Exit> {
+    if let Err(error) = &done
+        && driving.format != RunFormat::Text
+        && !exit::is_unheard(error)
+        && let Ok(Some(engine)) = Engine::reading(Some(asked))
+        && let Ok(run) = engine.resolve(asked)
+        && run::unmoved(&engine, run, &format!("{error:#}"), driving.format, output).is_ok()
+    {
+        return done;
+    }
     run::told(done, None, asked.parse().ok(), driving.format, output)
 }
 

@@ -30,7 +30,7 @@ use crate::target;
 
 pub(crate) use inputs::{Given, complain, described, gather};
 pub(crate) use person::label;
-pub(crate) use result::{elsewhere, finish, pending_json};
+pub(crate) use result::{elsewhere, finish, pending_json, unmoved};
 use screen::Told;
 pub(crate) use screen::{Screen, elapsed};
 use unstarted::Unstarted;

@@ -87,18 +87,45 @@ pub(crate) fn elsewhere(
     driving: &Driving,
     output: &mut Output,
 ) -> Result<Exit> {
-    let mut pending = engine.host.pending(report)?;
-    // What that process does is nobody's to answer.
-    pending.retain(|awaited| awaited.action.what.is_asked());
-    let mut object = as_json(report, &pending, &[], &[]);
+    let mut object = standing(engine, report)?;
     if report.status == ReportStatus::Waiting {
         object["status"] = json!("running");
     }
-    match driving.format {
+    tell_program(&object, driving.format, output)?;
+    Ok(Exit::Waiting)
+}
+
+/// Tells a program why nothing could be done with a run, and how that stands as before.
+pub(crate) fn unmoved(
+    engine: &Engine,
+    run: RunId,
+    reason: &str,
+    format: RunFormat,
+    output: &mut Output,
+) -> Result<()> {
+    let report = engine.host.report(run)?;
+    let mut object = standing(engine, &report)?;
+    if report.status == ReportStatus::Waiting && engine.host.journal().is_held(run) {
+        object["status"] = json!("running");
+    }
+    object["error"] = json!(reason);
+    tell_program(&object, format, output)
+}
+
+/// How a run stands that nobody here has driven.
+fn standing(engine: &Engine, report: &Report) -> Result<Value> {
+    let mut pending = engine.host.pending(report)?;
+    // What others do is nobody's to answer.
+    pending.retain(|awaited| awaited.action.what.is_asked());
+    Ok(as_json(report, &pending, &[], &[]))
+}
+
+fn tell_program(object: &Value, format: RunFormat, output: &mut Output) -> Result<()> {
+    match format {
         RunFormat::Text | RunFormat::Json => output.line(format_args!("{object:#}"))?,
         RunFormat::Jsonl => output.line(object)?,
     }
-    Ok(Exit::Waiting)
+    Ok(output.flush()?)
 }
 
 fn exit(report: &Report) -> Exit {

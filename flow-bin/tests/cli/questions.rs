@@ -163,3 +163,25 @@ fn what_a_step_of_a_called_workflow_wrote_is_found_by_its_call() {
     assert_eq!((logs.code, logs.stdout.as_str()), (0, "heard\n"));
     assert_eq!(place.run(&["logs", &run, "--step", "k/other"]).code, 2);
 }
+
+#[test]
+fn an_answer_that_is_not_taken_leaves_the_run_as_it_stands_for_programs_too() {
+    let asks =
+        "steps:\n  - {id: q, type: prompt, kind: choice, message: 'Which?', options: [a, b]}\n";
+    let place = Place::with(&[("w.yaml", asks)]);
+    let (run, _) = started(&place, "w.yaml");
+    let refused = place.run(&["answer", &run[..8], "c", "--format", "json"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let told = refused.json();
+    assert_eq!(told["run_id"], run);
+    assert_eq!(told["status"], "waiting");
+    assert_eq!(told["pending"][0]["step_id"], "q");
+    let error = told["error"].as_str().unwrap();
+    assert!(error.contains('c') && error.contains('b'), "{error}");
+    let taken = place.run(&["answer", &run, "b", "--format", "json"]);
+    assert_eq!(taken.json()["status"], "completed", "{}", taken.stderr);
+    // What is over takes none.
+    let late = place.run(&["answer", &run, "a", "--format", "json"]);
+    assert_eq!(late.code, 2, "{}", late.stderr);
+    assert_eq!(late.json()["status"], "completed");
+}
