@@ -70,6 +70,8 @@ enum Clock {
     Judging {
         patience: Patience,
         since: time::Instant,
+        /// What this thread had computed by then.
+        worked: time::Duration,
         asked: u64,
         decided: Decided,
     },
@@ -166,6 +168,7 @@ pub fn judged<T>(patience: Patience, apply: impl FnOnce() -> T) -> (T, Decided) 
     let before = CLOCK.replace(Clock::Judging {
         patience,
         since: time::Instant::now(),
+        worked: worked(),
         asked: 0,
         decided: Decided::default(),
     });
@@ -185,6 +188,12 @@ pub fn as_judged<T>(decided: &Decided, apply: impl FnOnce() -> T) -> T {
     value
 }
 
+/// How long this thread has computed.
+fn worked() -> time::Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time::Duration::try_from(spent).unwrap_or_default()
+}
+
 /// Whether the steps of this event have taken so long that the run gives way to others. Once it
 /// has said so, it says so until the next event.
 pub(crate) fn gives_way() -> bool {
@@ -197,11 +206,17 @@ pub(crate) fn gives_way() -> bool {
         Clock::Judging {
             patience,
             since,
+            worked: before,
             asked,
             decided,
         } => {
             *asked += 1;
-            if decided.gave_way.is_none() && since.elapsed() >= patience.stretch {
+            // A machine that stands still keeps nobody waiting by these steps. What was computed is
+            // the dearer one to ask.
+            let is_long = decided.gave_way.is_none()
+                && since.elapsed() >= patience.stretch
+                && worked().saturating_sub(*before) >= patience.stretch;
+            if is_long {
                 decided.gave_way = Some(*asked);
             }
             decided.gave_way.is_some()
