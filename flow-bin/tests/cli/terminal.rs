@@ -204,6 +204,32 @@ fn settings_bound_terminals_and_record_what_is_typed() {
 }
 
 #[test]
+fn the_environment_bounds_terminals_as_well() {
+    let place = Place::with(&[
+        ("opens.yaml", OPENS),
+        ("flow.toml", "[terminal]\nprograms = [\"bash\", \"dash\"]\n"),
+    ]);
+    let run = |name: &str, value: &str| {
+        let mut command = place.command(&["run", "opens.yaml"]);
+        Ran::from(command.env(name, value).output().unwrap())
+    };
+    let ran = run("FLOW_TERMINAL_PROGRAMS", "dash:zsh");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let told = "the policy does not let `bash` be opened; allowed: dash, zsh";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let ran = run("FLOW_TERMINAL_DIRECTORIES", "elsewhere");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let ran = run("FLOW_TERMINAL_MAX_SESSIONS", "many");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let told = "$FLOW_TERMINAL_MAX_SESSIONS: it is a whole number from 0 on, and not `many`";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let ran = run("FLOW_TERMINAL_AUDIT", "typed.jsonl");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let typed = std::fs::read_to_string(place.path("typed.jsonl")).unwrap();
+    assert!(typed.contains("echo hello"), "{typed}");
+}
+
+#[test]
 fn settings_of_terminals_that_cannot_be_are_named() {
     for (settings, told) in [
         ("terminal = 1\n", "write `[terminal]`"),

@@ -138,6 +138,8 @@ pub struct Library {
     project: Option<Project>,
     /// The user's own settings, and the file they stand in.
     user: Option<(PathBuf, Settings)>,
+    /// What the environment says of terminals.
+    environment: settings::Terminal,
     shelves: Vec<Shelf>,
     builtins: BTreeMap<String, Cow<'static, str>>,
     /// Those of them that were checked when the program was built.
@@ -183,9 +185,13 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// [`Error::Settings`] when the project's or the user's `flow.toml` cannot be read.
+    /// [`Error::Settings`] when the project's or the user's `flow.toml` cannot be read, or a variable
+    /// of the environment is not what it should be.
     pub fn around(directory: &Path) -> Result<Self, Error> {
-        let mut library = Library::empty();
+        let mut library = Library {
+            environment: settings::Terminal::of_environment()?,
+            ..Library::empty()
+        };
         library = match Project::around(directory)? {
             Some(project) => library.with_project(project),
             None => library.with_store(project::future_root(directory)),
@@ -286,8 +292,9 @@ impl Library {
         self.project.as_ref()
     }
 
-    /// What terminals may do: what the user's settings and the project's let them, both together. An
-    /// audit file of the user's stands before one of the project's.
+    /// What terminals may do: what the environment, the user's settings and the project's let them,
+    /// all together. An audit file of the environment's stands before one of the user's, and that
+    /// before one of the project's.
     #[must_use]
     pub fn terminal_options(&self) -> terminal::Options {
         let mut options = terminal::Options::default();
@@ -296,6 +303,7 @@ impl Library {
         for settings in project.into_iter().chain(user) {
             settings.terminal.bound(&mut options);
         }
+        self.environment.bound(&mut options);
         options
     }
 

@@ -1,5 +1,6 @@
 //! What a `flow.toml` says: the project's, and the user's.
 
+use std::env;
 use std::path::{Component, Path, PathBuf};
 
 use flow_model::suggest;
@@ -101,6 +102,42 @@ impl Settings {
 }
 
 impl Terminal {
+    /// What the environment says, in variables named like the settings. Lists are written like
+    /// `PATH`, and paths are taken from the current directory.
+    pub(super) fn of_environment() -> Result<Terminal, Error> {
+        let variable = |key: &str| {
+            let name = format!("FLOW_TERMINAL_{}", key.to_uppercase());
+            let value = env::var_os(&name).filter(|value| !value.is_empty());
+            value.map(|value| (name, value))
+        };
+        let list = |key| {
+            let (_, value) = variable(key)?;
+            let paths = env::split_paths(&value).filter(|it| !it.as_os_str().is_empty());
+            Some(paths.collect::<Vec<_>>())
+        };
+        let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let mut terminal = Terminal {
+            programs: list(PROGRAMS).map(|it| {
+                let names = it.iter().map(|path| path.to_string_lossy().into_owned());
+                names.collect()
+            }),
+            directories: list(DIRECTORIES).map(|it| it.into_iter().map(here).collect()),
+            max_sessions: None,
+            audit: variable(AUDIT).map(|(_, file)| here(PathBuf::from(file))),
+        };
+        if let Some((name, value)) = variable(MAX_SESSIONS) {
+            let most = value.to_str().and_then(|value| value.parse().ok());
+            terminal.max_sessions = Some(most.ok_or_else(|| Error::Settings {
+                path: PathBuf::from(format!("${name}")),
+                reason: format!(
+                    "it is a whole number from 0 on, and not `{}`",
+                    value.to_string_lossy()
+                ),
+            })?);
+        }
+        Ok(terminal)
+    }
+
     /// Bounds terminals by this as well.
     pub(super) fn bound(&self, options: &mut terminal::Options) {
         if self.programs.is_some() || self.directories.is_some() {
@@ -178,7 +215,7 @@ impl Reader<'_> {
 
     /// A path of the file, from where the file is.
     fn placed(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix("~/"), std::env::home_dir()) {
+        match (path.strip_prefix("~/"), env::home_dir()) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.root.join(path),
         }
