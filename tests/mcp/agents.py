@@ -679,6 +679,28 @@ steps:
                 await call(client, "submit_step_result", {"workflow_id": run, "step_id": turn["step"]["id"], "result": "done"})
 
 
+async def a_pending_item_says_what_is_to_be_done_with_it(place):
+    place.workflow("items", """\
+name: items
+tasks:
+  one: {description: "Look at a file.", inputs: {file: {type: string, required: true}}, steps: [{type: return, value: 1}]}
+steps:
+  - {id: f, type: foreach, items: [a.rs], task: one, agent: "@expert"}
+  - {id: g, type: foreach, items: [a.rs], task: one, agent: "@expert", prompt: "Read {{ item }}."}
+  - {id: names, type: delegate, instructions: "Which?", returns: {type: array, items: {type: string}}}
+""")
+    async with place.connect() as client:
+        ran = await call(client, "run_workflow", {"workflow_name": "items"})
+        expect(ran["pending"], instructions="one: Look at a file.", inputs={"file": "a.rs"})
+        run = ran["workflow_id"]
+        for told in ("Read a.rs.", "Which?"):
+            given = {"workflow_id": run, "step_id": ran["pending"]["step_id"], "result": "done"}
+            await call(client, "submit_step_result", given)
+            ran = await call(client, "get_workflow_status", {"workflow_id": run})
+            expect(ran["pending"], instructions=told)
+        assert ran["pending"]["answer_with"].startswith("a value"), ran["pending"]
+
+
 async def included_fields_are_known_to_those_who_look_into_a_run(place):
     place.workflow("scores", """\
 name: scores

@@ -353,6 +353,12 @@ async def a_definition_that_succeeds_is_kept(place):
         expect(ran, success=True, workflow_saved=False, saved_workflow_name=None)
         expect(ran, message=None)
         assert "passing" not in ran["available_workflows"]
+        # One that is over with its start.
+        at_once = {"name": f"{name}_at_once", "steps": [{"id": name, "type": "set_state", "updates": {name: 1}}]}
+        ran = await call(client, "run_workflow", {"workflow_definition": at_once})
+        expect(ran, success=True, workflow_saved=True, saved_workflow_name=at_once["name"])
+        told = await call(client, "get_workflow_info", {"workflow": at_once["name"]})
+        expect(told, run_count=1)
 
     case.count = 0
     await place.every_way(case)
@@ -772,6 +778,39 @@ tasks:
         assert messages == ["Entering state: try", "Completed state: try", "Completed workflow: retries"], messages
 
     await place.every_way(case)
+
+
+async def progress_tells_all_that_several_answers_do(place):
+    place.workflow("all", """\
+steps:
+  - {id: all, type: foreach, items: [1, 2, 3], task: one, output_to: said}
+outputs: {said: "{{ state.said }}"}
+tasks:
+  one:
+    inputs: {n: integer}
+    steps:
+      - {id: q, type: prompt, kind: text, message: "Name {{ inputs.n }}?", output_to: a}
+      - {id: r, type: return, value: "{{ state.a.input }}"}
+""")
+    steps = ["all", *(f"all.{item}/{step}" for item in range(3) for step in "qr")]
+
+    async def elicit(_, params):
+        return accept(input=params.message)
+
+    async def case(client):
+        told = []
+
+        async def progress(_done, _total, message):
+            told.append(message)
+
+        ran = await call(client, "run_workflow", {"workflow_name": "all"}, progress_callback=progress)
+        expect(ran, output={"said": ["Name 1?", "Name 2?", "Name 3?"]})
+        await call(client, "list_workflows")
+        for step in steps:
+            assert told.count(f"Entering state: {step}") == 1, (step, told)
+            assert told.count(f"Completed state: {step}") == 1, (step, told)
+
+    await place.every_way(case, elicitation_callback=elicit)
 
 
 async def log_messages_tell_who_gave_no_token(place):

@@ -247,6 +247,7 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
             inputs,
             ..
         } => {
+            pending["instructions"] = json!(awaited.instructions);
             pending["agent"] = json!(agent);
             pending["task"] = json!(task);
             pending["inputs"] = inputs.to_json();

@@ -24,8 +24,8 @@ pub(super) struct Heard<R> {
     line: Vec<u8>,
     /// It is whole.
     is_whole: bool,
-    /// It is too long: the rest of it is passed over.
-    is_too_long: bool,
+    /// It is too long: the rest of it is passed over, but for whose it is.
+    passed: Option<Passed>,
 }
 
 /// A line that was heard.
@@ -84,7 +84,7 @@ impl<R: AsyncRead + Unpin> Heard<R> {
             reader: BufReader::new(reader),
             line: Vec::new(),
             is_whole: false,
-            is_too_long: false,
+            passed: None,
         }
     }
 
@@ -94,7 +94,7 @@ impl<R: AsyncRead + Unpin> Heard<R> {
             let available = self.reader.fill_buf().await.ok()?;
             if available.is_empty() {
                 // The last line need not end.
-                if self.line.is_empty() && !self.is_too_long {
+                if self.line.is_empty() && self.passed.is_none() {
                     return None;
                 }
                 self.is_whole = true;
@@ -102,12 +102,15 @@ impl<R: AsyncRead + Unpin> Heard<R> {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
-            if self.line.len() + taken > LONGEST {
-                self.is_too_long = true;
+            if self.passed.is_none() && self.line.len() + taken > LONGEST {
+                let mut passed = Passed::default();
+                passed.hear(&self.line);
+                self.passed = Some(passed);
                 self.line.clear();
             }
-            if !self.is_too_long {
-                self.line.extend_from_slice(&available[..taken]);
+            match &mut self.passed {
+                Some(passed) => passed.hear(&available[..taken]),
+                None => self.line.extend_from_slice(&available[..taken]),
             }
             self.is_whole = end.is_some();
             self.reader.consume(taken);
@@ -117,17 +120,94 @@ impl<R: AsyncRead + Unpin> Heard<R> {
 
     /// What the line says that was heard; the next one is another.
     pub(super) fn message(&mut self) -> Message {
-        let message = match self.is_too_long {
-            true => {
+        let message = match self.passed.take() {
+            Some(passed) => {
                 let why = format!("the message is longer than {LONGEST} bytes");
-                refusal(ErrorData::parse_error(why, None), None)
+                refusal(ErrorData::parse_error(why, None), passed.request())
             }
-            false => read(&self.line),
+            None => read(&self.line),
         };
         self.line.clear();
         self.line.shrink_to(KEPT);
-        (self.is_whole, self.is_too_long) = (false, false);
+        self.is_whole = false;
         message
+    }
+}
+
+/// What is heard of a message that is passed over: which request it is.
+#[derive(Default)]
+struct Passed {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    /// The text of the outermost object that is being heard, as much as matters.
+    text: Vec<u8>,
+    /// The key that the value being heard belongs to.
+    key: Vec<u8>,
+    id: Vec<u8>,
+    has_method: bool,
+}
+
+impl Passed {
+    /// Bytes of keys and ids that are kept.
+    const MOST: usize = 256;
+
+    fn hear(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hear_byte(*byte);
+        }
+    }
+
+    fn hear_byte(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            self.keep(byte);
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.depth += 1,
+            b':' if self.depth == 1 => self.key = std::mem::take(&mut self.text),
+            b',' if self.depth == 1 => self.end_value(),
+            b'}' | b']' => {
+                if self.depth == 1 {
+                    self.end_value();
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            byte => self.keep(byte),
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.text.len() < Self::MOST {
+            self.text.push(byte);
+        }
+    }
+
+    fn end_value(&mut self) {
+        let value = std::mem::take(&mut self.text);
+        match &*self.key {
+            b"\"id\"" => self.id = value,
+            b"\"method\"" => self.has_method = true,
+            _ => {}
+        }
+        self.key.clear();
+    }
+
+    /// The request that waits for an answer.
+    fn request(&self) -> Option<RequestId> {
+        let id = serde_json::from_slice(&self.id).ok();
+        id.filter(|_| self.has_method)
     }
 }
 
@@ -274,5 +354,24 @@ mod tests {
         said.extend_from_slice(b"\nnot json\n");
         let told = heard(&said).await;
         assert_eq!(told, [json!([null, -32700]), json!([null, -32700])]);
+        // Whoever waits for it is told, wherever its id stands.
+        let long = format!("[{{\"id\": 1}}, \"\\\"{}\"]", "x".repeat(LONGEST));
+        for (said, id) in [
+            (
+                format!(r#"{{"id": 7, "method": "m", "params": {long}}}"#),
+                json!(7),
+            ),
+            (
+                format!(r#"{{"method": "m", "params": {long}, "id": "a,\"b"}}"#),
+                json!("a,\"b"),
+            ),
+            (format!(r#"{{"id": 7, "result": {long}}}"#), Value::Null),
+            (
+                format!(r#"{{"params": {{"id": 7, "method": "m", "x": {long}}}}}"#),
+                Value::Null,
+            ),
+        ] {
+            assert_eq!(heard(said.as_bytes()).await, [json!([id, -32700])]);
+        }
     }
 }

@@ -20,6 +20,8 @@ pub struct Pending {
     /// Whether somebody is asked for it; otherwise it is being done, or was when the run was
     /// interrupted.
     pub asked: bool,
+    /// What is to be done with an item that an agent does whole.
+    pub instructions: Option<String>,
     /// What the agent that it goes to is told before, if that is known.
     pub agent_instructions: Option<String>,
     /// When it is too late to answer, in milliseconds since 1970, if the definition says.

@@ -4,6 +4,7 @@ mod listing;
 mod report;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ pub(super) struct Driver {
     stopping: Vec<JoinHandle<()>>,
     /// Actions that nobody here can answer.
     pub(super) parked: HashSet<ActionId>,
-    /// What the last event wanted when the run was read: whoever watches has not seen it.
+    /// What the last events wanted when the run was read, those recorded here that nobody has been
+    /// shown; else those of the last one.
     unseen: Vec<Effect>,
     /// It has called others from here.
     pub(super) has_called: bool,
@@ -132,9 +134,11 @@ impl Driver {
         let mut unseen = Vec::new();
         let mut unrecorded = Decided::default();
         let recorded = Recorded::all(&loaded.events)?;
+        let fresh = host.fresh().get(&id).cloned();
+        let fresh = fresh.filter(|fresh| *fresh.end() == last);
         for event in &recorded {
             last_at = event.event.at;
-            unseen = if recorded.len() == 1 && event.is_new() {
+            let effects = if recorded.len() == 1 && event.is_new() {
                 let patience = host.inner.options.patience();
                 let (applied, found) = judged(patience, || run.apply(&event.event));
                 unrecorded = found;
@@ -142,6 +146,11 @@ impl Driver {
             } else {
                 event.apply(&mut run, None)?
             };
+            let goes_on = |fresh: &RangeInclusive<u64>| event.seq > *fresh.start();
+            if !fresh.as_ref().is_some_and(goes_on) {
+                unseen.clear();
+            }
+            unseen.extend(effects);
         }
         if let Some(data) = run.data() {
             host.learn(&data.start);
@@ -189,9 +198,14 @@ impl Driver {
         self
     }
 
-    /// Shows whoever watches what the last event did, if it was recorded here; gives whether.
+    /// The number of the last event.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Shows whoever watches what the last events did, if they were recorded here; gives whether.
     pub(super) fn show_unseen(&mut self) -> bool {
-        let is_fresh = self.host.fresh().remove(&self.id);
+        let is_fresh = self.host.fresh().remove(&self.id).is_some();
         for effect in std::mem::take(&mut self.unseen) {
             // What is to be done is begun otherwise.
             let is_news = matches!(
@@ -353,7 +367,7 @@ impl Driver {
     async fn go_on(&mut self, presence: &Presence) -> Result<Report, Error> {
         let mut asked = false;
         let mut stop = self.host.inner.stop.subscribe();
-        let is_fresh = self.host.fresh().contains(&self.id);
+        let is_fresh = self.host.fresh().contains_key(&self.id);
         self.wake().await?;
         if !is_fresh {
             self.note_due().await?;
@@ -453,7 +467,7 @@ impl Driver {
             Ok(()) | Err(Error::Journal(journal::Error::Fenced { .. })) => {}
             Err(error) => return Err(error),
         }
-        let is_fresh = self.host.fresh().contains(&self.id);
+        let is_fresh = self.host.fresh().contains_key(&self.id);
         loop {
             let clock = self.run.data().map(|data| (data.resting, data.limit));
             let appended = match clock {
@@ -625,8 +639,8 @@ impl Driver {
             self.run.apply(late)?;
         }
         // Before the end is recorded: after it nobody would look at the run again.
-        if let Some(data) = self.run.data() {
-            self.host.keep_definition(self.id, &data.start, &effects);
+        if effects.iter().any(|it| matches!(it, Effect::Finish(_))) {
+            self.keep_definition();
         }
         let begins = !had_begun && self.run.has_begun();
         match self.write(&event, late.as_ref(), &effects, begins).await {
@@ -636,6 +650,13 @@ impl Driver {
                 self.go_back()?;
                 Err(error)
             }
+        }
+    }
+
+    /// Keeps the definition of a run that is over, where that was wished for and it has succeeded.
+    fn keep_definition(&self) {
+        if let Some(data) = self.run.data() {
+            self.host.keep_definition(self.id, data);
         }
     }
 
@@ -701,6 +722,7 @@ impl Driver {
     fn catch_up(&mut self) -> Result<(), Error> {
         let effects = self.read_on()?;
         effects.into_iter().for_each(|effect| self.act(effect));
+        self.host.fresh().remove(&self.id);
         Ok(())
     }
 

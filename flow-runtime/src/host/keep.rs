@@ -10,7 +10,7 @@ use super::Kept;
 use super::local::Host;
 use crate::journal::RunId;
 use crate::library;
-use crate::run::{Effect, Start, Status};
+use crate::run::{Data, Start, Status};
 use crate::value::Value;
 
 /// Runs of which is remembered what became of their definitions.
@@ -29,13 +29,11 @@ impl Keepsakes {
 }
 
 impl Host {
-    /// Keeps the definition of a run that succeeds, where that was wished for.
-    pub(super) fn keep_definition(&self, run: RunId, start: &Start, effects: &[Effect]) {
-        let has_succeeded = |effect: &Effect| match effect {
-            Effect::Finish(finish) => finish.status == Status::Completed,
-            _ => false,
-        };
-        if start.keep == Value::Null || !effects.iter().any(has_succeeded) {
+    /// Keeps the definition of a run that has succeeded and is about to be recorded as such, where
+    /// that was wished for.
+    pub(super) fn keep_definition(&self, run: RunId, data: &Data) {
+        let start = &data.start;
+        if start.keep == Value::Null || data.status != Status::Completed {
             return;
         }
         let became = match self.inner.options.workflows.keep(&start.keep).transpose() {

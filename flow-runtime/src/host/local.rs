@@ -1,7 +1,8 @@
 //! The host in this process: drives runs on tokio, with the journal beside it.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -299,13 +300,23 @@ pub struct Host {
     pub(super) inner: Arc<Inner>,
 }
 
+/// What became of a step that does not wait any more.
+pub(super) enum PastResult {
+    /// It has this result.
+    Recorded(Action, Happening),
+    /// It waited once, and was not ended by a result of its own.
+    Unknown,
+    /// No step of this name has ever waited.
+    NobodyAsked,
+}
+
 pub(super) struct Inner {
     pub(super) options: HostOptions,
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
     /// The secrets that are known here.
     pub(super) vault: Vault,
-    /// Runs whose last event was recorded here, before they were driven.
-    fresh: Mutex<HashSet<RunId>>,
+    /// Runs whose last events were recorded here, before they were driven; the numbers of those.
+    fresh: Mutex<HashMap<RunId, RangeInclusive<u64>>>,
     /// Runs driven in the background.
     pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
@@ -496,14 +507,25 @@ impl Host {
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
-        self.fresh().insert(id);
+        self.fresh().insert(id, 1..=1);
         if let Some(circle) = options.circle {
             self.inner.sessions.share(id, circle);
         }
         Ok(id)
     }
 
-    pub(super) fn fresh(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
+    /// Whoever drives the run next shows what these events did, and those recorded here right before
+    /// them.
+    fn note_fresh(&self, run: RunId, seqs: RangeInclusive<u64>) {
+        let mut fresh = self.fresh();
+        let first = match fresh.get(&run) {
+            Some(before) if before.end() + 1 == *seqs.start() => *before.start(),
+            Some(_) | None => *seqs.start(),
+        };
+        fresh.insert(run, first..=*seqs.end());
+    }
+
+    pub(super) fn fresh(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, RangeInclusive<u64>>> {
         let fresh = &self.inner.fresh;
         fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -582,9 +604,10 @@ impl Host {
         let happening = foreign(happening);
         let outermost = self.outermost(run)?;
         // Another host may write between reading and writing; the fence tells, and we look again.
-        let (late, status) = loop {
+        let (late, status, seqs) = loop {
             if self.cancelled_at_once(run, &happening).await? {
-                break (None, Status::Cancelled);
+                // Nobody needs the number of an event that is the last one.
+                break (None, Status::Cancelled, 0..=0);
             }
             let mut driver = Driver::open(self.clone(), run)?;
             if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
@@ -605,13 +628,17 @@ impl Host {
                 return Err(Error::TooLate { step, at });
             }
             let happened = late.as_ref().map_or(&happening, |(over, _)| over).clone();
+            let before = driver.last();
             match driver.append(happened).await {
-                Ok(_) => break (late.map(|(_, error)| error), driver.run.status()),
+                Ok(_) => {
+                    let seqs = before + 1..=driver.last();
+                    break (late.map(|(_, error)| error), driver.run.status(), seqs);
+                }
                 Err(Error::Journal(journal::Error::Fenced { .. })) => {}
                 Err(error) => return Err(error),
             }
         };
-        self.fresh().insert(run);
+        self.note_fresh(run, seqs);
         self.inner.background.recorded(run);
         // Whoever waits for it is driven in its place.
         self.inner.background.recorded(outermost);
@@ -734,23 +761,23 @@ impl Host {
         Ok(history)
     }
 
-    /// What was recorded as the result of a step of a run, with what was to be done; `None` when it
-    /// has none by that name.
-    pub(super) fn recorded_result(
-        &self,
-        run: RunId,
-        name: &str,
-    ) -> Result<Option<(Action, Happening)>, Error> {
+    /// What was recorded as the result of a step of a run, with what was to be done.
+    pub(super) fn recorded_result(&self, run: RunId, name: &str) -> Result<PastResult, Error> {
         let program = self.program(self.journal().run(run)?.definition)?;
         let mut replayed = Run::new(program);
-        let mut found = None;
+        let mut found = PastResult::NobodyAsked;
         let events = self.journal().events(run, 1.., usize::MAX)?;
         for recorded in Recorded::all(&events)? {
-            if let Some(ended) = recorded.event.what.ends()
-                && let Named::Action(action) = replayed.named(name)
-                && action.id == ended
-            {
-                found = Some((action.clone(), recorded.event.what.clone()));
+            match replayed.named(name) {
+                Named::Action(action) if Some(action.id) == recorded.event.what.ends() => {
+                    found = PastResult::Recorded(action.clone(), recorded.event.what.clone());
+                }
+                Named::Action(_) | Named::Tasks(_) | Named::Called(..) => {
+                    if let PastResult::NobodyAsked = found {
+                        found = PastResult::Unknown;
+                    }
+                }
+                Named::Past | Named::Later | Named::Nobody => {}
             }
             recorded.apply(&mut replayed, None)?;
         }

@@ -334,7 +334,7 @@ impl Deed {
                 "{\"choice\": index} or {\"next_state\": name}, or {\"choice\": null} if none holds"
             }
             Deed::Delegate { returns: None, .. } => "{\"response\": \"…\"}",
-            Deed::Delegate { .. } => "an object that satisfies the JSON Schema in `returns`",
+            Deed::Delegate { .. } => "a value that satisfies the JSON Schema in `returns`",
             Deed::DelegateItem { .. } => "what was found or made, as any value",
             Deed::Tool { .. } => {
                 "the tool's answer as it is; status \"failed\" with the error where it cannot be called"

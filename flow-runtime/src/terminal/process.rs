@@ -1,6 +1,7 @@
 //! Processes of a terminal, as the system knows them.
 
 use std::fs;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,7 +41,9 @@ impl Stat {
     }
 
     fn read(path: &str) -> Option<Stat> {
-        let text = fs::read(path).ok()?;
+        // It says nothing of its size, and always fits.
+        let mut text = Vec::with_capacity(1024);
+        fs::File::open(path).ok()?.read_to_end(&mut text).ok()?;
         let text = String::from_utf8_lossy(&text);
         // The name stands in parentheses and may contain anything.
         let (before, fields) = text.rsplit_once(')')?;

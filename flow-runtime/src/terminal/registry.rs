@@ -386,7 +386,7 @@ impl Terminals {
         if sessions.len() >= options.max_sessions {
             return Err(Error::TooMany {
                 limit: options.max_sessions,
-                ended: sessions.iter().filter(|it| !it.seen().running).count(),
+                ended: sessions.iter().filter(|it| !it.is_running()).count(),
             });
         }
         let session = Session::open(opening, options)?;

@@ -136,7 +136,7 @@ impl Terminals {
             }
             self.record(&session, "send_input", &input)?;
             let sent = session.send(&request.input_text, &request.keys);
-            response.process_running = session.seen().running;
+            response.process_running = session.is_running();
             response.screen_content = Some(session.visible());
             sent
         });
@@ -189,7 +189,7 @@ impl Terminals {
             }
         };
         response.session_id = Some(session.id.clone());
-        response.process_running = session.seen().running;
+        response.process_running = session.is_running();
         let most = request.max_chars as usize;
         let lines = request.line_count.map(|count| count as usize);
         let page = match &request.cursor {
@@ -249,12 +249,11 @@ impl Terminals {
                 let limit = seconds(request.timeout);
                 let found = session.watch(pattern, request.target).found(limit).await;
                 response.success = true;
-                let seen = session.seen();
-                response.process_running = seen.running;
+                response.process_running = session.is_running();
                 response.screen_content = Some(session.visible());
                 if found.is_none() {
                     response.tail = Some(session.tail(TAIL));
-                    response.foreground = seen.foreground;
+                    response.foreground = session.seen().foreground;
                 }
                 response.match_text = found;
             }

@@ -160,6 +160,30 @@ async fn every_call_may_be_answered_by_another_server() {
 }
 
 #[tokio::test]
+async fn a_number_that_no_step_had_is_no_result_that_was_taken_before() {
+    let server = Server::new();
+    let text = "steps:\n  - {id: again, type: while, condition: '{{ state.n < 3 }}', max_iterations: 9, \
+                body: [{id: look, type: delegate, instructions: Look., output_to: a}, \
+                {id: count, type: set_state, updates: {n: '{{ state.n + 1 }}'}}]}\nstate: {n: 0}\n";
+    let run = server.start(text, json!({})).await;
+    let first = server.next(run, None).await;
+    let second = server.submit(run, &step_id(&first), json!("a")).await;
+    let (first, second) = (step_id(&first), step_id(&second));
+    let again = server.try_submit(run, Some(&first), json!("a")).await;
+    assert!(again.is_ok(), "the same again is answered as before");
+    let third: u64 = second.rsplit_once('~').unwrap().1.parse().unwrap();
+    for number in 1..third {
+        let name = format!("look~{number}");
+        if name == first {
+            continue;
+        }
+        let refused = server.try_submit(run, Some(&name), json!("a")).await;
+        let told = format!("step `{name}` does not wait for a result; `{second}` does");
+        assert_eq!(refused.unwrap_err().to_string(), told);
+    }
+}
+
+#[tokio::test]
 async fn a_step_that_does_not_wait_is_refused_by_naming_the_one_that_does() {
     let server = Server::new();
     let run = server.start(EVERY_KIND, json!({"branch": "main"})).await;

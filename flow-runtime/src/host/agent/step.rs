@@ -169,7 +169,7 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
                 Some(returns) => {
                     put("returns", returns.to_json());
                     text.push_str(
-                        " Submit as the result an object that satisfies the JSON Schema in \
+                        " Submit as the result a value that satisfies the JSON Schema in \
                          `definition.returns`.",
                     );
                 }
@@ -190,12 +190,8 @@ pub(super) fn of_action(host: &Host, run: &Run, action: &Action) -> AgentStep {
             inputs,
             prompt,
         } => {
-            let description = task_description(run, task);
-            let standard = match &description {
-                Some(description) => format!("{task}: {description}"),
-                None => format!("Do the task `{task}`."),
-            };
-            put("instructions", json!(prompt.as_ref().unwrap_or(&standard)));
+            let told = item_instructions(run, task, prompt.as_deref());
+            put("instructions", json!(told));
             put("agent", json!(format!("@{agent}")));
             if let Some(told) = &agent_instructions {
                 put("agent_instructions", json!(told));
@@ -343,6 +339,15 @@ fn returns_of(run: &Run, tool: &str) -> Option<Json> {
     });
     let fields: Map<String, Json> = fields.collect();
     (!fields.is_empty()).then_some(Json::Object(fields))
+}
+
+/// What whoever does an item of a task whole is told.
+pub(in crate::host) fn item_instructions(run: &Run, task: &str, prompt: Option<&str>) -> String {
+    match (prompt, task_description(run, task)) {
+        (Some(prompt), _) => prompt.to_owned(),
+        (None, Some(description)) => format!("{task}: {description}"),
+        (None, None) => format!("Do the task `{task}`."),
+    }
 }
 
 fn task_description(run: &Run, task: &str) -> Option<String> {

@@ -170,6 +170,7 @@ impl Driver {
                 None => (self.waiting(), Listed::Waiting),
             },
             Status::Completed | Status::Failed | Status::Cancelled if self.is_unnoticed() => {
+                self.keep_definition();
                 (self.update(self.last_at, false), Listed::Over)
             }
             Status::Completed | Status::Failed | Status::Cancelled => return Ok(()),

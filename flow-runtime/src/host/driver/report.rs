@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Driver;
-use crate::host::agent::step::validation;
+use crate::host::agent::step::{item_instructions, validation};
 use crate::host::called::Pending;
 use crate::host::local::{Report, ReportStatus, now};
-use crate::run::{Data, Effect, FailureKind, Status, frame};
+use crate::run::{Data, Deed, Effect, FailureKind, Status, frame};
 use crate::value::Value;
 
 impl Driver {
@@ -53,6 +53,12 @@ impl Driver {
                 step: self.run.step_name(&action),
                 asked: self.asks(&action.what),
                 place: action.name(),
+                instructions: match &action.what {
+                    Deed::DelegateItem { task, prompt, .. } => {
+                        Some(item_instructions(&self.run, task, prompt.as_deref()))
+                    }
+                    _ => None,
+                },
                 agent_instructions: self.host.instructions_for(graph, &action.what),
                 validation: validation(&self.run, &action),
                 answer_by: self.answered_by(&action).map(|due| due.at),

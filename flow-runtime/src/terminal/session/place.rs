@@ -161,6 +161,11 @@ impl Session {
         state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
     }
 
+    /// Whether the program has not ended.
+    pub(in crate::terminal) fn is_running(&self) -> bool {
+        lock(&self.state).exit.is_none()
+    }
+
     pub(in crate::terminal) fn seen(&self) -> Seen {
         let exit = lock(&self.state).exit;
         Seen {

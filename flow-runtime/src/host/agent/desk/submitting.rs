@@ -4,6 +4,7 @@ use super::{Called, Desk, Heard, LISTED, Submitted};
 use crate::host::agent::result::{Meant, Unfit, meant};
 use crate::host::agent::{AgentError, Outcome, Submission};
 use crate::host::driver::Driver;
+use crate::host::local::PastResult;
 use crate::host::secrets::foreign;
 use crate::run::{
     Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Happening, Named, NamedTask,
@@ -92,13 +93,19 @@ impl Desk {
     /// What becomes of a result for a step that had one.
     fn repeated(&self, step: String, submission: Submission) -> Result<Submitted, AgentError> {
         let host = &self.driver.host;
-        let recorded = host.recorded_result(self.driver.id, &step)?;
-        let is_other = recorded.is_some_and(|(action, recorded)| {
-            let said = happening(&action, submission);
-            said.map_or(true, |said| {
-                host.scrubbed(self.driver.id, foreign(said)) != recorded
-            })
-        });
+        let is_other = match host.recorded_result(self.driver.id, &step)? {
+            PastResult::Recorded(action, recorded) => {
+                let said = happening(&action, submission);
+                said.map_or(true, |said| {
+                    host.scrubbed(self.driver.id, foreign(said)) != recorded
+                })
+            }
+            // Names of tasks and of what they call are told apart by more than the run itself.
+            PastResult::NobodyAsked if is_numbered(&step) => {
+                return Err(self.not_pending(Some(&step)));
+            }
+            PastResult::Unknown | PastResult::NobodyAsked => false,
+        };
         Ok(Submitted::Here {
             heard: match is_other {
                 true => Heard::Outdone,
@@ -272,6 +279,13 @@ fn task_before(run: &Run, name: &str) -> Option<String> {
     let mut befores = cuts.map(|cut| &name[..cut]);
     let task = befores.find(|before| run.is_for_sub_agent(before));
     task.map(str::to_owned)
+}
+
+/// Whether the name of a step says which time it was handed out.
+fn is_numbered(step: &str) -> bool {
+    let last = step.rsplit('/').next().unwrap_or(step);
+    let number = last.rsplit_once('~').map(|(_, number)| number);
+    number.is_some_and(|it| it.parse::<u64>().is_ok())
 }
 
 fn happening(action: &Action, submission: Submission) -> Result<Happening, Unfit> {
