@@ -18,7 +18,6 @@ use super::presence::Presences;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::RunSessions;
-use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
 use crate::expression::Patience;
@@ -544,10 +543,7 @@ impl Host {
     ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
         let presence = self.inner.presences.enter(run);
-        for orphan in self.journal().orphans(run)? {
-            end_group(&orphan.group).await;
-            self.journal().forget_process(run, &orphan.action).await?;
-        }
+        self.end_orphans(run).await?;
         let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
         if driver.run.status() == Status::Running {
             self.expect_session_here(&driver.run)?;

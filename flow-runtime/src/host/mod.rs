@@ -13,6 +13,7 @@ mod keep;
 mod local;
 pub mod mcp;
 mod memory;
+mod orphans;
 mod people;
 mod presence;
 mod recorded;
