@@ -953,6 +953,20 @@ steps:
 }
 
 #[test]
+fn a_workflow_that_is_run_again_has_no_error_while_it_goes_on() {
+    let place = Place::new();
+    let report = place.run(
+        "on_error: retry_workflow
+steps:
+  - {id: once, type: shell, command: 'test -e tried || { touch tried; exit 3; }'}
+  - {id: ask, type: prompt, kind: confirm, message: Well?}
+",
+    );
+    assert_eq!(report.status, ReportStatus::Waiting);
+    assert_eq!(report.error, None);
+}
+
+#[test]
 fn every_visit_counts_when_a_workflow_is_run_again() {
     let place = Place::new();
     let report = place.run(
