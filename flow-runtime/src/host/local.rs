@@ -123,6 +123,8 @@ pub struct Report {
     pub state: Value,
     /// The derived part of it.
     pub computed: Value,
+    /// The fields of that part whose rule failed, each with why.
+    pub computed_errors: Value,
     /// Variables of a states workflow.
     pub variables: Value,
     /// Why it failed.
