@@ -66,8 +66,15 @@ fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     };
     let status = engine.host.journal().run(run)?.status;
     if allowance != Allowance::default() && status != Status::Failed {
-        let usage = Usage::new(format!("{run} has not failed: it is {status}"));
-        let help = "--max-steps and --timeout let a failed run try again with more";
+        let more = "--max-steps and --timeout let a failed run try again with more";
+        let (how, help) = match is_interrupted(&engine, run)? {
+            true => (
+                "was interrupted".to_owned(),
+                format!("`flow resume {run}` goes on with what it has; {more}"),
+            ),
+            false => (format!("is {status}"), more.to_owned()),
+        };
+        let usage = Usage::new(format!("{run} has not failed: it {how}"));
         return Err(usage.help(help).into());
     }
     let run = match status {
@@ -212,6 +219,18 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
         Some(host::Error::Journal(journal::Error::Held { pid, .. })) => Some(*pid),
         _ => None,
     }
+}
+
+/// Whether a run is marked as running and has lost its host.
+fn is_interrupted(engine: &Engine, run: RunId) -> Result<bool> {
+    let journal = engine.host.journal();
+    Ok(journal.run(run)?.status == Status::Running && !journal.is_held(run))
+}
+
+/// That an answer is not used, and where to look instead.
+fn unused(error: &host::Error, run: RunId) -> Usage {
+    let usage = Usage::new(error.to_string());
+    usage.help(format!("`flow show {run}` shows how it stands"))
 }
 
 /// The question that is meant, of those that a run and the runs it called ask.

@@ -470,6 +470,17 @@ fn a_run_whose_host_died_is_not_listed_as_running() {
         ran.json()["runs"].as_array().unwrap().len()
     };
     assert_eq!((listed("running"), listed("waiting")), (0, 1));
+    let run = id(&newest(&place));
+    for allowed in [["--timeout", "1m"], ["--max-steps", "9"]] {
+        let more = place.run(&["resume", &run, allowed[0], allowed[1]]);
+        assert_eq!(more.code, 2);
+        for part in [
+            "it was interrupted",
+            &format!("`flow resume {run}` goes on"),
+        ] {
+            assert!(more.stderr.contains(part), "{}", more.stderr);
+        }
+    }
     place.file("go", "");
     let ran = place.run(&["resume", &id(&newest(&place)), "--format", "json"]);
     assert_eq!(result(&ran), (0, "completed".to_owned()));
