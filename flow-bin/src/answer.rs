@@ -122,11 +122,7 @@ fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
             true
         }
         // Whoever was first goes on with the run.
-        Err(error @ host::Error::NotAsked { .. }) => {
-            let usage = Usage::new(error.to_string());
-            let help = format!("`flow show {outermost}` shows how it stands");
-            return Err(usage.help(help).into());
-        }
+        Err(error @ host::Error::NotAsked { .. }) => return Err(unused(&error, outermost).into()),
         Err(error) => return Err(error.into()),
     };
     let exit = go_on(&mut engine, &screen, outermost, &arguments.driving, output)?;
@@ -244,9 +240,12 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
         .collect();
     let steps = steps.join(", ");
     if pending.is_empty() {
-        let journal = engine.host.journal();
-        let is_interrupted =
-            journal.run(run)?.status == journal::Status::Running && !journal.is_held(run);
+        let is_interrupted = is_interrupted(engine, run)?;
+        if (step.is_some() || !is_interrupted)
+            && let Some(error) = engine.host.asked_before(run, step)?
+        {
+            return Err(unused(&error, run).into());
+        }
         let (how, way) = match is_interrupted {
             true => (
                 "was interrupted and does not wait",
@@ -272,8 +271,11 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
             pending.retain(|awaited| awaited.action.node == step);
         }
         if pending.is_empty() {
-            let usage = Usage::new(format!("the step `{step}` does not ask anything"));
-            return Err(usage.help(format!("those that do: {steps}")).into());
+            let usage = match engine.host.asked_before(run, Some(step))? {
+                Some(error) => Usage::new(error.to_string()),
+                None => Usage::new(format!("the step `{step}` does not ask anything")),
+            };
+            return Err(usage.help(format!("those that ask: {steps}")).into());
         }
     }
     if pending.len() > 1 {
