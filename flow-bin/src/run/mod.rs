@@ -171,7 +171,7 @@ pub(crate) fn engine(
     let prepared = match &driving.answers {
         None => None,
         Some(path) => {
-            let answers = Answers::new(&inputs::file(path)?);
+            let answers = Answers::new(&inputs::file(path, "answers")?);
             let wrong = |error| Usage::new(format!("`{}`: {error}", path.display()));
             Some(answers.map_err(wrong)?)
         }
