@@ -66,8 +66,15 @@ fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
     };
     let status = engine.host.journal().run(run)?.status;
     if allowance != Allowance::default() && status != Status::Failed {
-        let usage = Usage::new(format!("{run} has not failed: it is {status}"));
-        let help = "--max-steps and --timeout let a failed run try again with more";
+        let more = "--max-steps and --timeout let a failed run try again with more";
+        let (how, help) = match is_interrupted(&engine, run)? {
+            true => (
+                "was interrupted".to_owned(),
+                format!("`flow resume {run}` goes on with what it has; {more}"),
+            ),
+            false => (format!("is {status}"), more.to_owned()),
+        };
+        let usage = Usage::new(format!("{run} has not failed: it {how}"));
         return Err(usage.help(help).into());
     }
     let run = match status {
@@ -115,11 +122,7 @@ fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
             true
         }
         // Whoever was first goes on with the run.
-        Err(error @ host::Error::NotAsked { .. }) => {
-            let usage = Usage::new(error.to_string());
-            let help = format!("`flow show {outermost}` shows how it stands");
-            return Err(usage.help(help).into());
-        }
+        Err(error @ host::Error::NotAsked { .. }) => return Err(unused(&error, outermost).into()),
         Err(error) => return Err(error.into()),
     };
     let exit = go_on(&mut engine, &screen, outermost, &arguments.driving, output)?;
@@ -214,6 +217,18 @@ fn held(error: &anyhow::Error) -> Option<Option<u32>> {
     }
 }
 
+/// Whether a run is marked as running and has lost its host.
+fn is_interrupted(engine: &Engine, run: RunId) -> Result<bool> {
+    let journal = engine.host.journal();
+    Ok(journal.run(run)?.status == Status::Running && !journal.is_held(run))
+}
+
+/// That an answer is not used, and where to look instead.
+fn unused(error: &host::Error, run: RunId) -> Usage {
+    let usage = Usage::new(error.to_string());
+    usage.help(format!("`flow show {run}` shows how it stands"))
+}
+
 /// The question that is meant, of those that a run and the runs it called ask.
 fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
     let report = engine.host.report(run)?;
@@ -225,9 +240,12 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
         .collect();
     let steps = steps.join(", ");
     if pending.is_empty() {
-        let journal = engine.host.journal();
-        let is_interrupted =
-            journal.run(run)?.status == journal::Status::Running && !journal.is_held(run);
+        let is_interrupted = is_interrupted(engine, run)?;
+        if (step.is_some() || !is_interrupted)
+            && let Some(error) = engine.host.asked_before(run, step)?
+        {
+            return Err(unused(&error, run).into());
+        }
         let (how, way) = match is_interrupted {
             true => (
                 "was interrupted and does not wait",
@@ -253,8 +271,11 @@ fn asked(engine: &Engine, run: RunId, step: Option<&str>) -> Result<Pending> {
             pending.retain(|awaited| awaited.action.node == step);
         }
         if pending.is_empty() {
-            let usage = Usage::new(format!("the step `{step}` does not ask anything"));
-            return Err(usage.help(format!("those that do: {steps}")).into());
+            let usage = match engine.host.asked_before(run, Some(step))? {
+                Some(error) => Usage::new(error.to_string()),
+                None => Usage::new(format!("the step `{step}` does not ask anything")),
+            };
+            return Err(usage.help(format!("those that ask: {steps}")).into());
         }
     }
     if pending.len() > 1 {

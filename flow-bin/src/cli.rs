@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flow_model::tools;
+use flow_model::{grammar, tools};
 use flow_runtime::journal::Status;
 use flow_runtime::library::Place;
 
@@ -457,16 +457,12 @@ pub(crate) enum ServeToolset {
 
 /// A time such as `90`, `90s`, `5m` or `1h`, in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.trim() {
-        it if it.ends_with("ms") => (&it[..it.len() - 2], 0.001),
-        it if it.ends_with('s') => (&it[..it.len() - 1], 1.0),
-        it if it.ends_with('m') => (&it[..it.len() - 1], 60.0),
-        it if it.ends_with('h') => (&it[..it.len() - 1], 3600.0),
-        it => (it, 1.0),
-    };
-    match number.parse::<f64>() {
-        Ok(number) if number > 0.0 && number.is_finite() => Ok(number * unit),
-        _ => Err("give seconds, or a time such as 90s, 5m or 1h".to_owned()),
+    /// What `limits.timeout` takes.
+    const RANGE: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
+    match grammar::seconds(text) {
+        Some(seconds) if RANGE.contains(&seconds) => Ok(seconds),
+        Some(_) => Err("a run may take from 0.1 s to 365 d".to_owned()),
+        None => Err("give seconds, or a time such as 90s, 5m, 1h or 2d".to_owned()),
     }
 }
 

@@ -25,13 +25,24 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         return Err(Usage::new("there is no such command").into());
     };
     let asked = first.to_string_lossy();
-    let library = target::library()?;
-    let known = |name: &str| library.get(name).map(|found| found.is_some());
-    let plain = asked.strip_prefix('_');
-    let name = match plain {
-        _ if known(&asked)? => asked.to_string(),
-        Some(plain) if known(plain)? => plain.to_owned(),
-        _ => return of_brief(words, &library, output),
+    let found = target::library().and_then(|library| {
+        let name = meant(&library, &asked)?;
+        Ok((library, name))
+    });
+    // Whoever runs it tells what comes of that; that nothing is run is told here.
+    let unstarted = |error, output: &mut Output| {
+        let format = run::asked_format(words);
+        run::told(Err(error), Some(&asked), None, format, output)
+    };
+    let (library, name) = match found {
+        Ok((library, Some(name))) => (library, name),
+        Ok((library, None)) => {
+            return match of_brief(words, output)? {
+                Some(exit) => Ok(exit),
+                None => unstarted(unknown(&library, &asked).into(), output),
+            };
+        }
+        Err(error) => return unstarted(error, output),
     };
     if rest.iter().any(|word| word == "--help" || word == "-h") {
         return help(&library, &asked, &name, output);
@@ -52,6 +63,16 @@ pub(crate) fn run(words: &[OsString], output: &mut Output) -> Result<Exit> {
         Command::Run(arguments) => run::run(arguments, output),
         _ => Err(unknown(&library, &asked).into()),
     }
+}
+
+/// The workflow that a word stands for.
+fn meant(library: &Library, asked: &str) -> Result<Option<String>> {
+    for name in std::iter::once(asked).chain(asked.strip_prefix('_')) {
+        if library.get(name)?.is_some() {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// Ends the program for words that nobody understands. Inputs of a workflow are no flags, though many
@@ -121,7 +142,7 @@ fn listed(library: &Library) -> String {
 }
 
 /// `flow <agent> …` and `flow <prompt> …`, where no workflow has the name.
-fn of_brief(words: &[OsString], library: &Library, output: &mut Output) -> Result<Exit> {
+fn of_brief(words: &[OsString], output: &mut Output) -> Result<Option<Exit>> {
     let asked = words[0].to_string_lossy();
     let plain = asked.strip_prefix('_').unwrap_or(&asked);
     for kind in [Kind::Agent, Kind::Prompt] {
@@ -132,16 +153,16 @@ fn of_brief(words: &[OsString], library: &Library, output: &mut Output) -> Resul
         };
         let rest = &words[1..];
         if rest.iter().any(|word| word == "--help" || word == "-h") {
-            return brief::help(&briefs, &asked, name, output);
+            return brief::help(&briefs, &asked, name, output).map(Some);
         }
         let meant = ["flow", kind.word(), &brief::called(name)].map(OsString::from);
         let cli =
             Cli::try_parse_from(meant.iter().chain(rest)).unwrap_or_else(|error| error.exit());
         if let Command::Agent(arguments) | Command::Prompt(arguments) = &cli.command {
-            return brief::run(kind, arguments, output);
+            return brief::run(kind, arguments, output).map(Some);
         }
     }
-    Err(unknown(library, &asked).into())
+    Ok(None)
 }
 
 /// The names of the commands, which come before those of workflows.

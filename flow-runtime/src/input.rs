@@ -183,11 +183,8 @@ pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
                     .map(Value::number),
             };
             match number {
-                Some(Value::Float(_)) if ty == Type::Integer => {
-                    Err(format!("must be a whole number, not `{text}`"))
-                }
+                Some(Value::Float(_)) | None if ty == Type::Integer => Err(not_whole(text)),
                 Some(number) => Ok(number),
-                None if ty == Type::Integer => Err(format!("must be a whole number, not `{text}`")),
                 None => Err(format!("must be a number, not `{text}`")),
             }
         }
@@ -203,6 +200,21 @@ pub fn parse(ty: Type, text: &str) -> Result<Value, String> {
                 "must be a JSON object such as `{{\"key\": 1}}`, not `{text}`"
             )),
         },
+    }
+}
+
+/// Why a text is not a whole number: it is none, or it is too large for one.
+fn not_whole(text: &str) -> String {
+    let is_whole = text.trim().parse::<f64>().is_ok_and(|it| it.fract() == 0.0);
+    let digits = text.trim().trim_start_matches(['+', '-']);
+    let is_long = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    match is_whole || is_long {
+        true => format!(
+            "must be a whole number of 64 bits, {} to {}, not `{text}`",
+            i64::MIN,
+            i64::MAX
+        ),
+        false => format!("must be a whole number, not `{text}`"),
     }
 }
 
@@ -475,6 +487,7 @@ mod tests {
         let wrong = [
             (Type::Integer, "2.5"),
             (Type::Integer, "many"),
+            (Type::Integer, "9223372036854775808"),
             (Type::Number, "NaN"),
             (Type::Boolean, "maybe"),
             (Type::Array, "{}"),
@@ -486,6 +499,7 @@ mod tests {
                 reason.starts_with("must be ") && reason.contains(text),
                 "{reason}"
             );
+            assert_eq!(reason.contains("64 bits"), text.len() > 10, "{reason}");
         }
     }
 }

@@ -953,6 +953,61 @@ steps:
 }
 
 #[test]
+fn a_computed_field_that_failed_in_an_included_workflow_fails_whoever_reads_it() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.workflows = Arc::new(Children(vec![
+        (
+            "kid",
+            "name: kid
+state: {base: 2}
+computed: {bad: {from: base, transform: 'if (input == 2) throw new Error(\"two\"); return input'}}
+steps: [{type: set_state, updates: {base: 2}}]
+",
+        ),
+        (
+            "between",
+            "name: between\nsteps: [{type: call, workflow: kid, shares_computed: true}]\n",
+        ),
+    ]));
+    let host = Host::new(options);
+    for step in [
+        "{type: return, value: '{{ state.bad }}'}",
+        "{type: foreach, items: [1], task: own}",
+    ] {
+        let definition = format!(
+            "steps:
+  - {{type: call, workflow: between, shares_computed: true}}
+  - {step}
+tasks:
+  own:
+    steps:
+      - {{type: call, workflow: kid, shares_computed: true}}
+      - {{type: return, value: '{{{{ state.bad }}}}'}}
+"
+        );
+        let report = place.start(&host, &definition);
+        let error = report.error.unwrap().message;
+        let told = "computing `bad` failed: Error: two";
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn a_workflow_that_is_run_again_has_no_error_while_it_goes_on() {
+    let place = Place::new();
+    let report = place.run(
+        "on_error: retry_workflow
+steps:
+  - {id: once, type: shell, command: 'test -e tried || { touch tried; exit 3; }'}
+  - {id: ask, type: prompt, kind: confirm, message: Well?}
+",
+    );
+    assert_eq!(report.status, ReportStatus::Waiting);
+    assert_eq!(report.error, None);
+}
+
+#[test]
 fn every_visit_counts_when_a_workflow_is_run_again() {
     let place = Place::new();
     let report = place.run(

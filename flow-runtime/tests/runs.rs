@@ -95,6 +95,27 @@ steps:
 }
 
 #[test]
+fn the_lines_of_a_command_are_all_that_it_wrote() {
+    for (written, lines) in [
+        ("", json!([])),
+        ("x", json!(["x"])),
+        (r"x\n", json!(["x"])),
+        (r"x\n\n", json!(["x", ""])),
+        (r"\n", json!([""])),
+        (r"\r\nx\r\n", json!(["", "x"])),
+    ] {
+        let output = completed(&format!(
+            "steps:
+  - {{type: shell, command: \"printf '{}'\", output_format: lines, output_to: said}}
+  - {{type: return, value: '{{{{ state.said }}}}'}}
+",
+            written.replace('\\', r"\\")
+        ));
+        assert_eq!(output, lines, "{written}");
+    }
+}
+
+#[test]
 fn a_value_never_becomes_code_of_the_shell() {
     let bench = Bench::new(json!({}));
     let report = bench.run(

@@ -1,11 +1,14 @@
 //! Inputs as people give them, read by their types.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use flow_model::diagnostic::{Code, Diagnostic};
 use flow_model::graph::{Field, Graph};
+use flow_model::source::{Entry, Position, Source, Spanned, Tree};
 use flow_runtime::input::{self, InputFault, accept};
-use flow_runtime::library::read;
+use flow_runtime::library::{self, Bytes, read};
 use flow_runtime::secret;
 use flow_runtime::value::Value;
 
@@ -56,7 +59,7 @@ pub(crate) fn gather(
     let mut given: Vec<(String, Value)> = Vec::new();
     let mut faults = Vec::new();
     if let Some(path) = arguments.file {
-        let Value::Map(map) = file(path)? else {
+        let Value::Map(map) = file(path, "inputs")? else {
             let usage = format!("`{}` holds no inputs by name", path.display());
             return Err(Usage::new(usage).help("write `name: value` lines").into());
         };
@@ -177,29 +180,66 @@ fn fields(graph: &Graph) -> &[Field] {
     graph.inputs.as_deref().unwrap_or_default()
 }
 
-/// A file of JSON or YAML as a value; `-` is standard input.
-pub(crate) fn file(path: &Path) -> Result<Value> {
+/// A file of JSON or YAML as a value; `-` is standard input. What it holds is for messages.
+pub(crate) fn file(path: &Path, what: &str) -> Result<Value> {
+    let shown = path.display();
     let bytes = if path == Path::new("-") {
-        flow_runtime::library::Bytes::take(std::io::stdin().lock())
-            .context("standard input cannot be read")?
+        Bytes::take(std::io::stdin().lock()).context("standard input cannot be read")?
     } else {
         match read(path) {
             Ok(bytes) => bytes,
-            Err(flow_runtime::library::Error::Missing { .. }) => {
-                return Err(crate::target::missing(path).into());
+            Err(library::Error::Missing { .. }) => return Err(crate::target::missing(path).into()),
+            Err(library::Error::Directory { .. }) => {
+                let usage = format!("`{shown}` is a directory, not a file of {what}");
+                return Err(Usage::new(usage).into());
             }
             Err(error) => return Err(error.into()),
         }
     };
-    let tree = match bytes.into_source(&path.display().to_string()) {
-        Ok(source) => source.tree().map(|tree| tree.to_json()),
-        Err(broken) => Err(Box::new(broken.1)),
+    let source = match bytes.into_source(&shown.to_string()) {
+        Ok(source) => source,
+        Err(broken) => return Err(unreadable(&broken.0, &broken.1).into()),
     };
-    match tree {
-        Ok(tree) => Ok(Value::from(&tree)),
-        Err(finding) => {
-            let message = format!("`{}` cannot be read: {}", path.display(), finding.message);
-            Err(Usage::new(message).into())
+    let tree = match source.tree() {
+        Ok(tree) => tree,
+        Err(finding) if finding.code == Code::Empty => {
+            let usage = Usage::new(format!("`{shown}` is empty: it holds no {what}"));
+            return Err(usage.help("write `name: value` lines").into());
+        }
+        Err(finding) => return Err(unreadable(&source, &finding).into()),
+    };
+    if let Some(key) = given_twice(&tree) {
+        let Position { line, column } = source.position(key.span.range().start);
+        let usage = Usage::new(format!(
+            "`{shown}`, line {line}, column {column}: `{}` is given twice",
+            key.value
+        ));
+        return Err(usage.help("keep one of them").into());
+    }
+    Ok(Value::from(&tree.to_json()))
+}
+
+/// That a file cannot be read, and where it goes wrong.
+fn unreadable(source: &Source, finding: &Diagnostic) -> Usage {
+    let Position { line, column } = source.position(finding.span.range().start);
+    Usage::new(format!(
+        "`{}`, line {line}, column {column}, cannot be read: {}",
+        source.name(),
+        finding.message
+    ))
+}
+
+/// The first key that stands a second time in its map.
+fn given_twice(tree: &Tree) -> Option<&Spanned<String>> {
+    let entries = tree.entries().unwrap_or_default();
+    let mut seen = HashSet::new();
+    for Entry { key, value } in entries {
+        if !seen.insert(key.value.as_str()) {
+            return Some(key);
+        }
+        if let Some(inner) = given_twice(value) {
+            return Some(inner);
         }
     }
+    tree.items()?.iter().find_map(given_twice)
 }

@@ -42,19 +42,24 @@ pub(crate) fn run(arguments: &RunArguments, output: &mut Output) -> Result<Exit>
     told(done, workflow, None, arguments.driving.format, output)
 }
 
-/// Tells a program that nobody understands its words; people are told what is wrong with them.
-pub(crate) fn refused_words(words: &[OsString], error: &clap::Error) {
+/// The format that words ask for which nobody has understood yet.
+pub(crate) fn asked_format(words: &[OsString]) -> RunFormat {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let asked = words.windows(2).find(|pair| pair[0] == "--format");
     let asked = asked.map(|pair| pair[1].as_ref());
     let asked = asked.or_else(|| words.iter().find_map(|it| it.strip_prefix("--format=")));
-    let format = match asked {
+    match asked {
         Some("json") => RunFormat::Json,
         Some("jsonl") => RunFormat::Jsonl,
         _ => RunFormat::Text,
-    };
+    }
+}
+
+/// Tells a program that nobody understands its words; people are told what is wrong with them.
+pub(crate) fn refused_words(words: &[OsString], error: &clap::Error) {
     let drives = ["run", "resume", "answer"];
-    if !error.use_stderr() || !words.first().is_some_and(|it| drives.contains(&&**it)) {
+    let first = words.first();
+    if !error.use_stderr() || !first.is_some_and(|it| drives.iter().any(|known| it == known)) {
         return;
     }
     let text = error.render().to_string();
@@ -66,7 +71,7 @@ pub(crate) fn refused_words(words: &[OsString], error: &clap::Error) {
         faults: vec![first.trim_start_matches("error: ").to_owned()],
     };
     // Whoever does not listen hears nothing.
-    let _ = unstarted.tell(format, &mut Output::new(Color::Never));
+    let _ = unstarted.tell(asked_format(words), &mut Output::new(Color::Never));
 }
 
 fn run_asked(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
@@ -166,7 +171,7 @@ pub(crate) fn engine(
     let prepared = match &driving.answers {
         None => None,
         Some(path) => {
-            let answers = Answers::new(&inputs::file(path)?);
+            let answers = Answers::new(&inputs::file(path, "answers")?);
             let wrong = |error| Usage::new(format!("`{}`: {error}", path.display()));
             Some(answers.map_err(wrong)?)
         }

@@ -191,8 +191,11 @@ pub(crate) fn pending_json(asked: RunId, awaited: &Pending) -> Value {
         "run_id": awaited.run.to_string(),
         "step": action.node,
         "type": kind(&action.what),
-        "answer_with": action.what.answer_form(),
     });
+    // What is being done, or waits for a secret, is nobody's to answer.
+    if awaited.asked {
+        pending["answer_with"] = json!(action.what.answer_form());
+    }
     if let Some(told) = &awaited.agent_instructions {
         pending["agent_instructions"] = json!(told);
     }

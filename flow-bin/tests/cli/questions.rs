@@ -90,10 +90,37 @@ fn a_question_in_a_task_has_one_name_everywhere() {
     assert_eq!(listed["runs"][0]["pending"], "all.0/q, all.1/q");
     let one = place.run(&["answer", &run, "Bo", "--step", "all.1/q"]);
     assert_eq!(one.code, 5, "{}", one.stderr);
+    let again = place.run(&["answer", &run, "Cy", "--step", "all.1/q"]);
+    assert_eq!(again.code, 2);
+    for part in ["`all.1/q` has been answered already", "\"Bo\"", "`all.0/q`"] {
+        assert!(again.stderr.contains(part), "{}", again.stderr);
+    }
     let done = place
         .run(&["answer", &run, "Al", "--step", "q", "--format", "json"])
         .json();
     assert_eq!(done["state"]["names"], json!(["Al", "Bo"]));
+}
+
+#[test]
+fn a_second_answer_is_told_the_first() {
+    let place = Place::with(&[
+        (
+            "k.yaml",
+            "steps:\n  - {id: k, type: call, workflow: child}\n",
+        ),
+        (".flow/workflows/child.yaml", CHILD),
+    ]);
+    let (run, _) = started(&place, "k.yaml");
+    let first = place.run(&["answer", &run, "fine", "--step", "k/q"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    for step in [&[][..], &["--step", "k/q"], &["--step", "q"]] {
+        let again = place.run(&[&["answer", &run, "bad"], step].concat());
+        assert_eq!(again.code, 2);
+        let told = "`k/q` has been answered already: {\"input\":\"fine\"}";
+        assert!(again.stderr.contains(told), "{}", again.stderr);
+    }
+    let other = place.run(&["answer", &run, "bad", "--step", "hear"]);
+    assert!(other.stderr.contains("does not wait"), "{}", other.stderr);
 }
 
 #[test]

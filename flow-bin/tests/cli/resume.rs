@@ -6,7 +6,7 @@ use std::thread;
 
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
-use flow_runtime::journal::{Append, Journal, NewRun, RunId};
+use flow_runtime::journal::{Append, Journal, Listing, NewRun, RunId};
 use flow_runtime::run::{Event, Happening, Start};
 use flow_runtime::value::Value as Given;
 use serde_json::{Value, json};
@@ -187,6 +187,51 @@ fn an_interrupted_run_ends_its_commands_and_can_be_resumed() {
     place.file("go", "");
     assert_eq!(place.run(&["resume", &run]).json(), json!({"done": "yes"}));
     assert_eq!(lines(&place, "log"), ["once"]);
+}
+
+#[test]
+fn a_resumed_run_that_is_interrupted_ends_what_a_dead_host_left_of_the_runs_it_called() {
+    let place = Place::with(&[
+        (
+            "all.yaml",
+            "steps: [{type: foreach, items: [1, 2], task: one}]
+tasks: {one: {steps: [{type: call, workflow: stays}]}}
+",
+        ),
+        (
+            ".flow/workflows/stays.yaml",
+            // Its command takes note of being asked to end, and stays; the host that read what it says is gone.
+            "steps:
+  - type: shell
+    timeout: 1h
+    command: exec 2> /dev/null; trap 'touch asked' TERM; echo $$ >> pids; touch began; while test -e pids; do sleep 0.1; done
+",
+        ),
+    ]);
+    let mut child = begun(&place, &["run", "all.yaml"]);
+    while lines(&place, "pids").len() < 2 {
+        thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = place.run(&["runs", "--format", "json"]).json();
+    let mut runs = runs["runs"].as_array().unwrap().iter();
+    let all = id(runs.find(|run| run["workflow"] == "all").unwrap());
+    let mut child = place.command(&["resume", &all]).spawn().unwrap();
+    while !place.path("asked").exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "the run ended");
+        thread::yield_now();
+    }
+    signal("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let journal = Journal::open(place.path(".flow/journal.db")).unwrap();
+    for run in journal.list(&Listing::new(), 10).unwrap().runs {
+        assert_eq!(journal.orphans(run.id).unwrap(), [], "{}", run.workflow);
+    }
+    while lines(&place, "pids").iter().any(|pid| lives(pid)) {
+        thread::yield_now();
+    }
+    assert_eq!(lines(&place, "pids").len(), 2, "nothing was begun again");
 }
 
 #[test]
@@ -425,6 +470,17 @@ fn a_run_whose_host_died_is_not_listed_as_running() {
         ran.json()["runs"].as_array().unwrap().len()
     };
     assert_eq!((listed("running"), listed("waiting")), (0, 1));
+    let run = id(&newest(&place));
+    for allowed in [["--timeout", "1m"], ["--max-steps", "9"]] {
+        let more = place.run(&["resume", &run, allowed[0], allowed[1]]);
+        assert_eq!(more.code, 2);
+        for part in [
+            "it was interrupted",
+            &format!("`flow resume {run}` goes on"),
+        ] {
+            assert!(more.stderr.contains(part), "{}", more.stderr);
+        }
+    }
     place.file("go", "");
     let ran = place.run(&["resume", &id(&newest(&place)), "--format", "json"]);
     assert_eq!(result(&ran), (0, "completed".to_owned()));

@@ -246,13 +246,19 @@ fn limits_can_be_given_with_the_run() {
         "slow.yaml",
         "steps:\n  - {type: shell, command: sleep 100, timeout: 200}\n",
     )]);
-    let ran = place.run(&["run", "slow.yaml", "--timeout", "50ms"]);
+    let ran = place.run(&["run", "slow.yaml", "--timeout", "100ms"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("0.05 s"), "{}", ran.stderr);
-    assert_eq!(
-        place.run(&["run", "slow.yaml", "--timeout", "soon"]).code,
-        2
-    );
+    assert!(ran.stderr.contains("0.1 s"), "{}", ran.stderr);
+    for (time, told) in [
+        ("soon", "such as 90s"),
+        ("0", "from 0.1 s to 365 d"),
+        ("0.05", "from 0.1 s to 365 d"),
+        ("400d", "from 0.1 s to 365 d"),
+    ] {
+        let ran = place.run(&["run", "slow.yaml", "--timeout", time]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -465,6 +471,23 @@ fn what_cannot_be_an_input_is_told_as_it_was_typed() {
     place.file("bad.json", b"{\"a\": \"caf\xe9\", \"b\": \"\"}");
     let bytes = told(&["run", "two.yaml", "--input-file", "bad.json"]);
     assert!(bytes.contains("not UTF-8"), "{bytes}");
+    place.file("twice.yaml", "a: x\nb:\n  - {c: 1, c: 2}\n");
+    place.file("twice.json", r#"{"a": "x", "a": "y"}"#);
+    place.file("empty.yaml", "# nothing\n");
+    for (file, reasons) in [
+        ("twice.yaml", ["line 3, column 12", "`c` is given twice"]),
+        ("twice.json", ["line 1, column 12", "`a` is given twice"]),
+        ("empty.yaml", ["`empty.yaml` is empty", "it holds no "]),
+        (".", ["`.` is a directory", "not a file of "]),
+    ] {
+        for (flag, what) in [("--input-file", "inputs"), ("--answers", "answers")] {
+            let wrong = told(&["run", "two.yaml", "x", "y", flag, file]);
+            assert!(reasons.iter().all(|it| wrong.contains(it)), "{wrong}");
+            assert!(!wrong.contains("definition"), "{wrong}");
+            let is_named = wrong.contains("twice") || wrong.contains(what);
+            assert!(is_named, "{wrong}");
+        }
+    }
 }
 
 #[test]

@@ -172,6 +172,12 @@ fn a_secret_given_by_hand_is_wanted_again_when_the_run_goes_on() {
     let ran = place.run(&["resume", &run, "--format", "json"]);
     assert_eq!(ran.code, 5, "{}", ran.stdout);
     assert_eq!(ran.json()["missing_secrets"], json!(["token"]));
+    // Nobody may answer it in its place.
+    let pending = &ran.json()["pending"][0];
+    assert_eq!(
+        (&pending["step"], pending.get("answer_with")),
+        (&json!("bad"), None)
+    );
     assert!(ran.stderr.contains("FLOW_SECRET_TOKEN"), "{}", ran.stderr);
     let mut command = place.command(&["resume", &run, "--format", "json"]);
     let ran = Ran::from(command.env("FLOW_SECRET_TOKEN", SECRET).output().unwrap());

@@ -71,8 +71,13 @@ fn an_unknown_word_is_answered_with_the_nearest_command_or_workflow() {
         ("free.yaml", "flow run free.yaml"),
     ] {
         let ran = place.run(&[word]);
-        assert_eq!(ran.code, 2);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
         assert!(ran.stderr.contains(near), "{}", ran.stderr);
+        let ran = place.run(&[word, "--format", "json"]);
+        assert!(ran.stderr.contains(near), "{}", ran.stderr);
+        let told = ran.json();
+        assert_eq!((ran.code, &told["workflow"]), (2, &word.into()));
+        assert!(told["error"].as_str().unwrap().contains(word), "{told}");
     }
 }
 

@@ -14,7 +14,7 @@ use super::sessions::is_terminal;
 use super::shell::{Ended, Shell};
 use super::{Answer, Asked, Kept, NoWorkflow, Question, ToolCall, judge_message};
 use crate::journal::{self, Hash, RunId, Stream};
-use crate::run::response::{ERROR, Response, with_session_opened};
+use crate::run::response::{COMPUTED_ERRORS, ERROR, Response, with_session_opened};
 use crate::run::{
     AGENT_TIMEOUT, Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal, unfit,
 };
@@ -560,11 +560,15 @@ impl Host {
             .into_value()
         } else {
             let session = report.session.map_or(Value::Null, Value::text);
-            Value::map([
+            let mut fields = vec![
                 ("outputs", report.output),
                 ("computed", report.computed),
                 ("session_id", session),
-            ])
+            ];
+            if matches!(&report.computed_errors, Value::Map(map) if !map.0.is_empty()) {
+                fields.push((COMPUTED_ERRORS, report.computed_errors));
+            }
+            Value::map(fields)
         };
         if success {
             let result = match session_opened {

@@ -372,6 +372,11 @@ impl Driver {
         if !is_fresh {
             self.note_due().await?;
         }
+        if *stop.borrow() && self.run.status() == Status::Running {
+            // Nothing is begun that would be ended at once.
+            self.note_stopped().await?;
+            return Ok(self.report(Some(ReportStatus::Interrupted)));
+        }
         self.take_over();
         let mut look = look();
         let mut rests = false;

@@ -19,15 +19,14 @@ use super::presence::Presences;
 use super::recorded::Recorded;
 use super::secrets::{Vault, foreign, masked_effect};
 use super::sessions::RunSessions;
-use super::shell::end_group;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
 use crate::expression::Patience;
 use crate::input::{self, InputFault};
 use crate::journal::{self, Append, Hash, Journal, NewRun, RunId};
 use crate::run::{
-    Action, ActionId, Effect, Evaluator, Event, Expressions, Failure, Happening, Named, Program,
-    Refusal, Run, Start, Status, time,
+    Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Named, Program, Refusal,
+    Run, Start, Status, time,
 };
 use crate::secret::{self, Reference};
 use crate::terminal::{self, Terminals};
@@ -125,6 +124,8 @@ pub struct Report {
     pub state: Value,
     /// The derived part of it.
     pub computed: Value,
+    /// The fields of that part whose rule failed, each with why.
+    pub computed_errors: Value,
     /// Variables of a states workflow.
     pub variables: Value,
     /// Why it failed.
@@ -566,10 +567,7 @@ impl Host {
     ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
         let presence = self.inner.presences.enter(run);
-        for orphan in self.journal().orphans(run)? {
-            end_group(&orphan.group).await;
-            self.journal().forget_process(run, &orphan.action).await?;
-        }
+        self.end_orphans(run).await?;
         let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
         if driver.run.status() == Status::Running {
             self.expect_session_here(&driver.run)?;
@@ -617,7 +615,7 @@ impl Host {
                 && driver.run.data().is_some()
                 && driver.run.action(asked).is_none()
             {
-                return Err(self.no_longer_asked(run, &driver.run, asked)?);
+                return Err(self.no_longer_asked(run, &driver.run, asked, None)?);
             }
             let late = driver.late_answer(&happening);
             if late.is_none()
@@ -652,57 +650,6 @@ impl Host {
             self.release_sessions(run).await;
         }
         late.map_or(Ok(()), Err)
-    }
-
-    /// Why nothing can be answered under a number: what the journal says became of the question.
-    fn no_longer_asked(&self, id: RunId, run: &Run, asked: ActionId) -> Result<Error, Error> {
-        let wanted = self.history(id)?.into_iter();
-        let step = wanted
-            .filter_map(|(_, effect)| match effect {
-                Effect::Act(action) if action.id == asked => Some(action.name()),
-                _ => None,
-            })
-            .next();
-        let how = match self.answer_to(id, asked)? {
-            Some(Happening::Completed { result, .. }) => {
-                let result = secret::mask_value(&result).to_string();
-                format!("has been answered already: {}", shortened(&result))
-            }
-            Some(Happening::Done { .. }) => "has been done already".to_owned(),
-            Some(Happening::Failed { error, .. }) => {
-                let reason = secret::mask(&error.message);
-                format!("has failed already: {}", shortened(&reason))
-            }
-            Some(Happening::TimedOut { .. }) => {
-                "is no longer asked, because its time was over".to_owned()
-            }
-            Some(Happening::Declined { .. }) => "has been declined already".to_owned(),
-            _ => {
-                let ended = match run.status() {
-                    Status::Running => "went on without it",
-                    Status::Completed => "has completed",
-                    Status::Failed => "has failed",
-                    Status::Cancelled => "was cancelled",
-                };
-                format!("is no longer asked, because the run {ended}")
-            }
-        };
-        Ok(Error::NotAsked {
-            step: step.unwrap_or_else(|| asked.0.to_string()),
-            how,
-        })
-    }
-
-    /// What was recorded as the answer to an action: the first that ended it.
-    pub(super) fn answer_to(
-        &self,
-        run: RunId,
-        asked: ActionId,
-    ) -> Result<Option<Happening>, Error> {
-        let events = self.journal().events(run, 1.., usize::MAX)?;
-        let mut recorded = Recorded::all(&events)?.into_iter();
-        let answer = recorded.find(|it| it.event.what.answers() == Some(asked));
-        Ok(answer.map(|it| it.event.what))
     }
 
     /// Records that a run is cancelled, whatever it does meanwhile: who goes on without waiting
@@ -863,15 +810,6 @@ impl Host {
 pub fn complete(graph: &Graph, inputs: &Value) -> Result<Value, Error> {
     let accepted = input::accept(graph.inputs.as_deref(), inputs).map_err(Error::Inputs)?;
     Ok(accepted.shown())
-}
-
-/// The beginning of a text that is told in a sentence.
-fn shortened(text: &str) -> Cow<'_, str> {
-    const MOST: usize = 200;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
-    }
 }
 
 pub(super) fn now() -> u64 {

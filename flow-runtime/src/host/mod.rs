@@ -1,6 +1,7 @@
 //! Hosts: they do what runs want and record what happened.
 
 pub mod agent;
+mod asked;
 mod background;
 mod called;
 mod deed;
@@ -13,6 +14,7 @@ mod keep;
 mod local;
 pub mod mcp;
 mod memory;
+mod orphans;
 mod people;
 mod presence;
 mod recorded;

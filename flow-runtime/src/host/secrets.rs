@@ -616,6 +616,7 @@ impl Report {
             output: secret::mask_value(&self.output),
             state: secret::mask_value(&self.state),
             computed: secret::mask_value(&self.computed),
+            computed_errors: secret::mask_value(&self.computed_errors),
             variables: secret::mask_value(&self.variables),
             error: self.error.as_ref().map(masked_failure),
             pending: self

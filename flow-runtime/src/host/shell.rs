@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Watch;
@@ -72,20 +73,35 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Ends what a dead host left behind: asks, then insists.
-pub(super) async fn end_group(group: &ProcessGroup) {
-    if group.members().is_empty() {
-        return;
+/// Groups that a dead host left behind. Whatever becomes of asking them, they end with this.
+struct Left<'a>(&'a [ProcessGroup]);
+
+impl Left<'_> {
+    /// Those of which something still goes on.
+    fn going(&self) -> impl Iterator<Item = u32> {
+        let going = self.0.iter().filter(|group| !group.members().is_empty());
+        going.map(|group| group.pgid)
     }
-    signal(group.pgid, Signal::TERM);
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.going().for_each(|group| signal(group, Signal::KILL));
+    }
+}
+
+/// Ends what a dead host left behind: asks, then insists. It insists at once when this host is told
+/// to stop meanwhile, or does not wait for the end.
+pub(super) async fn end_groups(groups: &[ProcessGroup], mut stop: watch::Receiver<bool>) {
+    let left = Left(groups);
+    left.going().for_each(|group| signal(group, Signal::TERM));
     let until = Instant::now() + GRACE;
-    while Instant::now() < until {
-        if group.members().is_empty() {
-            return;
+    while Instant::now() < until && left.going().next().is_some() {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    signal(group.pgid, Signal::KILL);
 }
 
 impl Shell<'_> {

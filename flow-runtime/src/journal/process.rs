@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::params;
 
-use super::runs::key;
+use super::runs::{id, key};
 use super::{Error, Journal, Receipt, RunId};
 
 /// A process group, told from a later one with the same number.
@@ -143,21 +143,43 @@ impl Journal {
     ///
     /// Those of reading the file.
     pub fn orphans(&self, run: RunId) -> Result<Vec<Orphan>, Error> {
+        let all = self.orphans_below(run)?.into_iter();
+        let own = all.filter(|(of, _)| *of == run);
+        Ok(own.map(|(_, orphan)| orphan).collect())
+    }
+
+    /// The same for a run and all that it has called, directly or not, each with its run; those of
+    /// one run stand together. Each run has its own lock.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the file.
+    pub fn orphans_below(&self, run: RunId) -> Result<Vec<(RunId, Orphan)>, Error> {
         self.read(|connection| {
-            let find = "SELECT action, started_at, pgid, boot, birth FROM processes
-                        WHERE run = (SELECT key FROM runs WHERE id = ?1)
-                        ORDER BY started_at, action";
+            // There are few groups at any time, and many runs: from those up to who called them.
+            let find = "WITH RECURSIVE above (key, id, parent) AS (
+                            SELECT runs.key, runs.id, runs.parent FROM runs
+                            WHERE runs.key IN (SELECT run FROM processes)
+                            UNION
+                            SELECT above.key, runs.id, runs.parent
+                            FROM above JOIN runs ON runs.id = above.parent
+                        )
+                        SELECT runs.id, action, processes.started_at, pgid, boot, birth
+                        FROM processes JOIN runs ON runs.key = processes.run
+                        WHERE processes.run IN (SELECT key FROM above WHERE id = ?1)
+                        ORDER BY processes.run, processes.started_at, action";
             let mut statement = connection.prepare_cached(find)?;
             let rows = statement.query_map([run.to_string()], |row| {
-                Ok(Orphan {
-                    action: row.get(0)?,
-                    started_at: row.get(1)?,
+                let orphan = Orphan {
+                    action: row.get(1)?,
+                    started_at: row.get(2)?,
                     group: ProcessGroup {
-                        pgid: row.get(2)?,
-                        boot: row.get(3)?,
-                        birth: row.get(4)?,
+                        pgid: row.get(3)?,
+                        boot: row.get(4)?,
+                        birth: row.get(5)?,
                     },
-                })
+                };
+                Ok((id(row, 0)?, orphan))
             })?;
             rows.collect()
         })

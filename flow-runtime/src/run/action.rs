@@ -419,14 +419,7 @@ pub(super) fn shell_result(node: &Node, shell: &Shell, result: &Value) -> Result
     Ok(match output {
         OutputFormat::Result => result.clone(),
         OutputFormat::Text => Value::text(trimmed),
-        OutputFormat::Lines => {
-            let lines = if trimmed.is_empty() {
-                Vec::new()
-            } else {
-                trimmed.lines().collect()
-            };
-            Value::list(lines.into_iter().map(Value::text))
-        }
+        OutputFormat::Lines => Value::list(stdout.lines().map(Value::text)),
         OutputFormat::Json => match serde_json::from_str::<Value>(stdout) {
             Ok(value) => value,
             Err(error) => {

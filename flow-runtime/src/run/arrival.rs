@@ -6,15 +6,15 @@ use flow_model::graph::{Kind, PromptKind, Text};
 use indexmap::IndexMap;
 
 use super::action::shell_result;
-use super::computed::Changed;
+use super::computed::{Cell, Changed};
 use super::data::Checkpoint;
 use super::effect::{Action, Deed, Finish, Status};
 use super::event::{ActionId, Failure, FailureKind, Happening};
 use super::frame::{Child, FrameId, Parent, ROOT, Step, Waits};
-use super::machine::{Machine, Next};
+use super::machine::{Machine, Next, plain};
 use super::meaning::tool_result;
 use super::path::changes;
-use super::response::{self, unasked};
+use super::response::{self, COMPUTED_ERRORS, unasked};
 use super::returns::of_item;
 use crate::value::Value;
 
@@ -322,9 +322,9 @@ impl Machine<'_> {
         };
         if let Kind::Call(call) = &node.kind
             && call.shares_computed
-            && let Some(Value::Map(computed)) = raw.get("computed")
+            && raw.get("computed").is_some()
         {
-            self.include(id, &action, &computed.0);
+            self.include(id, &action, computed_fields(&raw));
         }
         match self.settle_success(id, index, value) {
             Ok(next) => next,
@@ -333,22 +333,19 @@ impl Machine<'_> {
     }
 
     /// Adds the computed fields of a workflow that was included to the state that a frame works on.
-    fn include(&mut self, id: FrameId, action: &Action, fields: &IndexMap<Arc<str>, Value>) {
+    fn include(&mut self, id: FrameId, action: &Action, fields: Vec<(Arc<str>, Cell)>) {
         let own = self.data.frames.get_mut(&id);
         if let Some(frame) = own.filter(|frame| frame.store.is_some()) {
-            let fields = fields.iter();
-            frame
-                .included
-                .extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+            frame.included.extend(fields);
             return;
         }
         let mut changed: Vec<Text> = Vec::new();
-        for (name, value) in fields {
-            let before = self.data.included.insert(name.clone(), value.clone());
+        for (name, cell) in fields {
             let call = action.key.clone();
             self.data.included_by.insert(name.clone(), call);
-            if before.as_ref() != Some(value) {
+            if self.data.included.get(&name) != Some(&cell) {
                 changed.push(name.to_string().into());
+                self.data.included.insert(name, cell);
             }
         }
         self.recompute(Changed::Included(&changed));
@@ -395,6 +392,19 @@ impl Machine<'_> {
         );
         Next::Wait
     }
+}
+
+/// The computed fields that the result of a call brings along, those whose rule failed among them.
+fn computed_fields(result: &Value) -> Vec<(Arc<str>, Cell)> {
+    let entries = |of: &str| match result.get(of) {
+        Some(Value::Map(entries)) => entries.0.clone(),
+        _ => IndexMap::new(),
+    };
+    let made = entries("computed").into_iter();
+    let made = made.map(|(name, value)| (name, Cell::Value(value)));
+    let failed = entries(COMPUTED_ERRORS).into_iter();
+    let failed = failed.map(|(name, reason)| (name, Cell::Failed(plain(&reason))));
+    made.chain(failed).collect()
 }
 
 /// What a step did not do in the milliseconds that it had.

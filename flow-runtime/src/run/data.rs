@@ -31,8 +31,8 @@ pub struct Data {
     pub store: Store,
     /// The derived state, in the graph's order.
     pub computed: Vec<Cell>,
-    /// Computed fields of included workflows.
-    pub included: IndexMap<Arc<str>, Value>,
+    /// Computed fields of included workflows, as they were when those were over.
+    pub included: IndexMap<Arc<str>, Cell>,
     /// The key of the call that each of them came with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub included_by: BTreeMap<Arc<str>, String>,

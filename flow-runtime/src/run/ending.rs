@@ -97,8 +97,6 @@ impl<'r> Machine<'r> {
         };
         match output {
             Ok(output) => {
-                // One that was tried again from the start has left it behind.
-                self.data.error = None;
                 self.data.output = output.clone();
                 self.finish(Finish {
                     status: Status::Completed,
@@ -268,8 +266,9 @@ impl<'r> Machine<'r> {
         self.park_all();
     }
 
-    /// The workflow from its start, with fresh state.
+    /// The workflow from its start, with fresh state: why it failed before is left behind.
     pub(super) fn restart(&mut self) {
+        self.data.error = None;
         let inputs = self.data.start.inputs.clone();
         self.data.frames.clear();
         self.data.parked.clear();

@@ -8,6 +8,7 @@ use flow_model::graph::Target;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::computed::Cell;
 use super::effect::Action;
 use super::event::{ActionId, Failure};
 use super::state::Store;
@@ -36,7 +37,7 @@ pub struct Frame {
     pub store: Option<Store>,
     /// Computed fields of workflows that were included, where it has state of its own.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub included: IndexMap<Arc<str>, Value>,
+    pub included: IndexMap<Arc<str>, Cell>,
     /// Loops around the next node, outermost first.
     pub loops: Vec<Loop>,
     /// Containers around the next node that have a time or attempts of their own, outermost first.

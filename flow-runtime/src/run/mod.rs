@@ -139,6 +139,22 @@ impl Run {
     /// The derived state: the workflow's own computed fields, and those of workflows it includes.
     #[must_use]
     pub fn derived(&self) -> Value {
+        self.computed(|field| match field {
+            Field::Value(value) => Some(value),
+            Field::Unset | Field::Failed(_) | Field::Hidden => None,
+        })
+    }
+
+    /// Those of them whose rule failed, each with why.
+    #[must_use]
+    pub fn derived_errors(&self) -> Value {
+        self.computed(|field| match field {
+            Field::Failed(reason) => Some(Value::text(reason)),
+            Field::Value(_) | Field::Unset | Field::Hidden => None,
+        })
+    }
+
+    fn computed(&self, wanted: impl Fn(Field) -> Option<Value>) -> Value {
         let Some(data) = &self.data else {
             return Value::Null;
         };
@@ -146,11 +162,7 @@ impl Run {
         let view = View::of_state(graph, dependents, data, 0, 0);
         let tier = Some(flow_model::graph::Tier::Computed);
         let names = view.field_names().into_iter();
-        let fields = names.filter_map(|name| match view.field(tier, name) {
-            Field::Value(value) => Some((name, value)),
-            Field::Unset | Field::Failed(_) | Field::Hidden => None,
-        });
-        Value::map(fields)
+        Value::map(names.filter_map(|name| Some((name, wanted(view.field(tier, name))?))))
     }
 
     /// The computed fields that are read from workflows which were included, each with the key of the

@@ -33,6 +33,9 @@ pub(crate) struct Response {
 /// below it, and is the caller's own now. Only the run that called is told.
 const SESSION_OPENED: &str = "session_opened";
 
+/// Where the result of a call says which computed fields of the run that was called have failed.
+pub(crate) const COMPUTED_ERRORS: &str = "computed_errors";
+
 /// The result of a call, with the mark.
 pub(crate) fn with_session_opened(mut result: Value) -> Value {
     if let Value::Map(map) = &mut result {

@@ -101,6 +101,17 @@ pub enum Field {
     Hidden,
 }
 
+impl Field {
+    /// What a computed field is.
+    fn of(cell: Option<&Cell>) -> Self {
+        match cell {
+            Some(Cell::Value(value)) => Field::Value(value.clone()),
+            Some(Cell::Failed(reason)) => Field::Failed(reason.clone()),
+            Some(Cell::Unset) | None => Field::Unset,
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// The same with other randomness.
     #[must_use]
@@ -140,7 +151,7 @@ impl<'a> View<'a> {
     }
 
     /// The computed fields of workflows that were included.
-    fn included(&self) -> &'a IndexMap<Arc<str>, Value> {
+    fn included(&self) -> &'a IndexMap<Arc<str>, Cell> {
         match self.frame.filter(|frame| frame.store.is_some()) {
             Some(own) => &own.included,
             None => &self.data.included,
@@ -200,21 +211,14 @@ impl<'a> View<'a> {
         if let Some(own) = own {
             return own;
         }
-        match self.included().get(name) {
-            Some(value) => Field::Value(value.clone()),
-            None => Field::Unset,
-        }
+        Field::of(self.included().get(name))
     }
 
     /// A computed field that the workflow itself declares.
     fn own_computed(&self, name: &str) -> Option<Field> {
         let index = self.dependents.index(name);
         let index = index.filter(|_| self.shares_state())?;
-        Some(match self.data.computed.get(index) {
-            Some(Cell::Value(value)) => Field::Value(value.clone()),
-            Some(Cell::Failed(reason)) => Field::Failed(reason.clone()),
-            Some(Cell::Unset) | None => Field::Unset,
-        })
+        Some(Field::of(self.data.computed.get(index)))
     }
 
     /// The names of all fields that may be read, each once.

@@ -69,7 +69,7 @@ impl<'d> Pass<'_, 'd> {
             ),
             "run" => self.member("run", key, RUN, key_at),
             "env" => self.environment(key, key_at),
-            "error" if scope.error => {}
+            "error" if scope.error => self.member("error", key, ERROR, key_at),
             "result" if scope.result => {}
             name if scope.local.contains(&name) => self.checker.uses.field(scope.space, name),
             name if scope.state && self.space(scope).fields.contains_key(name) => {
@@ -485,6 +485,7 @@ const ROOTS: &[&str] = &[
 ];
 const LOOPED: &[&str] = &["item", "loop"];
 const LOOP: &[&str] = &["index", "iteration", "first", "last", "length"];
+const ERROR: &[&str] = &["message", "type", "step"];
 const RUN: &[&str] = &["id", "workflow", "started_at"];
 
 fn is_input(name: &str, scope: &Scope<'_>) -> bool {

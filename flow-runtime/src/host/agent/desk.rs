@@ -20,7 +20,6 @@ use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
 use crate::host::presence::Presence;
 use crate::host::secrets::foreign;
-use crate::host::shell::end_group;
 use crate::journal::{self, RunId, RunLock};
 use crate::run::{ActionId, Deed, Effect, Happening, Run, Status};
 
@@ -365,10 +364,7 @@ impl Desk {
         // Whoever has the run hears of it from the first moment.
         let presence = self.driver.host.inner.presences.enter(run);
         self.elsewhere = false;
-        for orphan in journal.orphans(run)? {
-            end_group(&orphan.group).await;
-            journal.forget_process(run, &orphan.action).await?;
-        }
+        self.driver.host.end_orphans(run).await?;
         self.lock = Some((lock, presence));
         let missed = self.driver.read_on()?;
         self.driver.begin_left(missed, false);

@@ -100,8 +100,9 @@ fn shell(output: OutputFormat, given: Value) -> Result<Value, Unfit> {
         }
         Value::Str(text) => text.to_string(),
         Value::List(lines) if output == OutputFormat::Lines => {
-            let lines: Vec<String> = lines.0.iter().map(plain).collect();
-            lines.join("\n")
+            // Each line has its end, so that an empty last one is not lost.
+            let lines = lines.0.iter();
+            lines.map(|line| format!("{}\n", plain(line))).collect()
         }
         Value::Map(map) if output == OutputFormat::KeyValue => {
             let lines: Vec<String> = map
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn a_command_is_answered_by_its_result_its_output_or_what_that_was_parsed_to() {
         assert_eq!(stdout(OutputFormat::Text, json!("hello")), "hello");
-        assert_eq!(stdout(OutputFormat::Lines, json!(["a", "b"])), "a\nb");
+        assert_eq!(stdout(OutputFormat::Lines, json!(["a", ""])), "a\n\n");
         assert_eq!(
             stdout(OutputFormat::KeyValue, json!({"a": 1, "b": "x"})),
             "a=1\nb=x"
