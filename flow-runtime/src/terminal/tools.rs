@@ -123,6 +123,9 @@ impl Terminals {
             if signals(&request) {
                 session.begun().await;
             }
+            if ends_input(&request) {
+                session.reading().await;
+            }
             // Several lines are pasted where the program takes that.
             if request.input_text.trim_end_matches('\n').contains('\n') {
                 session.pasteable(Duration::MAX).await;
@@ -411,6 +414,12 @@ fn signals(request: &SendInputRequest) -> bool {
     let is_signal = |key: &Key| key.ctrl && matches!(key.code, KeyCode::Char('c' | 'z' | '\\'));
     let mut keys = request.keys.iter();
     request.input_text.contains(['\x03', '\x1a', '\x1c']) || keys.any(is_signal)
+}
+
+/// Whether an input has what ends the input of a program that reads lines: ctrl-d.
+fn ends_input(request: &SendInputRequest) -> bool {
+    let is_end = |key: &Key| key.ctrl && !key.alt && key.code == KeyCode::Char('d');
+    request.input_text.contains('\x04') || request.keys.iter().any(is_end)
 }
 
 /// How many there are of something.

@@ -199,6 +199,24 @@ async fn a_ctrl_c_after_a_line_is_the_programs_that_the_line_starts() {
 }
 
 #[tokio::test]
+async fn an_end_of_input_after_a_line_is_for_the_program_that_the_line_starts() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..10 {
+            terms.send("cat\n").await;
+            match round % 2 {
+                0 => terms.keys(&["ctrl-d"]).await,
+                _ => terms.send("\x04").await,
+            };
+            let ran = terms.run("echo over").await;
+            assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+            assert_eq!(ran["output"], "over\n", "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_terminal_can_be_resized() {
     let terms = Terms::new();
     let session = terms.open("bash").await;

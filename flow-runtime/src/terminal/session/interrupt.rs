@@ -330,6 +330,37 @@ impl Session {
         }
     }
 
+    /// Waits until what was entered right before has been taken, and whoever reads next waits for
+    /// more: an end of input is one only in the mode in which that reads. A shell that edits lines,
+    /// and one that is about to start a program, would take or lose it.
+    pub(in crate::terminal) async fn reading(&self) {
+        let mut before = None;
+        loop {
+            {
+                let state = lock(&self.state);
+                let since = state.entered_at.map(|at| at.elapsed());
+                let is_late = since.is_none_or(|since| since >= UNBEGUN);
+                if is_late || state.exit.is_some() {
+                    return;
+                }
+            }
+            // In this order: what was typed has reached it, then it waits for more.
+            let read = self.pty.unread() == 0;
+            let front = self.pty.foreground();
+            if read && front.is_some_and(process::reads_terminal) {
+                return;
+            }
+            // Not of every program it is known what it sleeps over; several processes are not seen
+            // in one moment.
+            let asleep = self.asleep();
+            if asleep.is_some() && asleep == before {
+                return;
+            }
+            before = asleep;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until the shell has acted on a ctrl-c: it would take the next key for the old line.
     pub(in crate::terminal) async fn interrupted(&self) {
         self.acted().await;
