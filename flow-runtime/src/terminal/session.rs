@@ -7,6 +7,7 @@ mod opening;
 mod place;
 mod reading;
 mod run;
+mod showing;
 mod typing;
 mod unmarked;
 mod watching;
@@ -39,6 +40,7 @@ use watching::Waiter;
 
 pub(super) use opening::Opening;
 pub use place::Place;
+pub(super) use showing::{Awaited, Showing};
 
 /// After this long without output, what a terminal says is taken as said.
 const QUIET: Duration = Duration::from_millis(100);

@@ -133,11 +133,7 @@ impl Terminals {
         }
         let sent = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
-            let mut input = request.input_text.clone();
-            for key in &request.keys {
-                input.push_str(&format!("<{key}>"));
-            }
-            self.record(&session, "send_input", &input)?;
+            self.record_input(&session, &request.input_text, &request.keys)?;
             let sent = session.send(&request.input_text, &request.keys);
             response.process_running = session.seen().running;
             response.screen_content = Some(session.visible());
@@ -324,10 +320,8 @@ impl Terminals {
                 code: KeyCode::Char('c'),
             };
             // What cannot be recorded is not typed; one that has ended needs nothing.
-            if self
-                .record(session, "run_command", &format!("<{key}>"))
-                .is_ok()
-            {
+            let recorded = self.record_command(session, "", &[key]);
+            if recorded.is_ok() {
                 session.give_up(key);
             }
         }
@@ -353,7 +347,7 @@ impl Terminals {
         let session = self.session(request.session_id.as_deref());
         let recorded = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
-            self.record(&session, "run_command", &request.command)?;
+            self.record_command(&session, &request.command, &[])?;
             Ok(session)
         });
         match recorded {

@@ -76,12 +76,6 @@ impl Session {
         self.pty.ring();
         written.map_err(unread)
     }
-
-    /// Whether what is typed now would not be shown: a password is asked for.
-    pub(in crate::terminal) fn hides_input(&self) -> bool {
-        let mode = self.pty.mode();
-        !mode.echo && mode.lines
-    }
 }
 
 impl State {
