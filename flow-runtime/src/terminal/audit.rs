@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -113,11 +113,24 @@ impl Audit {
     fn write(&self, line: &Value) -> Result<(), Error> {
         let text = format!("{line}\n");
         let mut file = lock(&self.file);
-        file.write_all(text.as_bytes())
+        self.reopen(&mut file)
+            .and_then(|()| file.write_all(text.as_bytes()))
             .map_err(|error| Error::Audit {
                 path: self.path.clone(),
                 error,
             })
+    }
+
+    /// Makes the log anew that was removed, or moved away: what is written to a file that nobody
+    /// finds is not recorded.
+    fn reopen(&self, file: &mut File) -> io::Result<()> {
+        let own = file.metadata()?;
+        let is_there = std::fs::metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
+        if !is_there {
+            *file = open(&self.path)?;
+        }
+        Ok(())
     }
 }
 

@@ -257,6 +257,37 @@ async fn what_a_program_shows_itself_is_logged_by_its_length_until_it_is_shown()
 }
 
 #[tokio::test]
+async fn a_log_that_was_moved_away_is_made_anew_or_nothing_is_typed() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("audit.jsonl");
+    let terms = Terms::with(Options {
+        audit: Some(log.clone()),
+        ..Options::default()
+    });
+    terms.open("bash").await;
+    terms.run("echo one").await;
+    std::fs::rename(&log, directory.path().join("audit.1")).unwrap();
+    terms.run("echo two").await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        text.contains("echo two") && !text.contains("echo one"),
+        "{text}"
+    );
+    let mode = std::fs::metadata(&log).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let ran = terms.run("touch typed").await;
+    let error = ran["error"].as_str().unwrap();
+    assert!(error.contains("audit.jsonl"), "{error}");
+    std::fs::remove_dir(&log).unwrap();
+    assert_eq!(terms.run("ls typed").await["exit_code"], 2);
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("ls typed"), "{text}");
+}
+
+#[tokio::test]
 async fn bad_arguments_are_named() {
     let terms = Terms::new();
     for (tool, parameters, word) in [
