@@ -75,6 +75,8 @@ enum Doubt {
 
 /// What makes fish clear its line and say that it is at its prompt.
 const CLEAR: &[u8] = b"\x1b[9134~";
+/// The same where fish takes keys for pasted text, the end of which was thrown away.
+const UNPASTE: &[u8] = b"\x1b[201~\x1b[9134~";
 
 impl Interrupt {
     pub(super) fn typed(now: Instant) -> Interrupt {
@@ -217,7 +219,8 @@ impl Session {
     fn nudge(&self, again: bool) {
         if self.program.shell == Some(Shell::Fish) {
             // It clears its line and says that it is at its prompt.
-            let _ = self.pty.write(CLEAR);
+            let unpastes = again && self.pty.has_discarded();
+            let _ = self.pty.write(if unpastes { UNPASTE } else { CLEAR });
             return;
         }
         // Any signal ends the wait for a key, and this one means nothing without a child that has
