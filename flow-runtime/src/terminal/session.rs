@@ -3,6 +3,7 @@
 mod closing;
 mod intake;
 mod interrupt;
+mod line;
 mod opening;
 mod place;
 mod reading;
@@ -34,6 +35,7 @@ use super::stream::Stream;
 use crate::journal::RunId;
 
 use interrupt::Interrupt;
+use line::Line;
 use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
@@ -183,6 +185,8 @@ struct State {
     phase: Phase,
     /// Whether something was typed at this prompt.
     typed: bool,
+    /// What that has made of the line.
+    line: Line,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
     /// When a line was entered last, whoever is to read it.

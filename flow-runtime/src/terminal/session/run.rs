@@ -551,8 +551,9 @@ impl Session {
             return refuse(CommandStatus::Busy, note);
         }
         if state.typed {
-            let note = "the prompt holds text that was typed and not entered; finish it, or clear \
-                        it with the key ctrl-c";
+            let note = "the prompt holds text that was typed and not entered, unless other keys \
+                        than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
+                        it, or clear it with the key ctrl-c";
             return refuse(CommandStatus::Refused, note.to_owned());
         }
         let mode = self.pty.mode();
