@@ -6,13 +6,14 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use filedescriptor::FileDescriptor;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
+use rustix::termios::{LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp};
 
 use super::error::Error;
 use super::lock;
@@ -34,6 +35,8 @@ pub(super) struct Pty {
     alarm: PipeWriter,
     /// What could not be written yet.
     waiting: Mutex<VecDeque<u8>>,
+    /// The last interrupt has thrown away what was typed and not read.
+    has_discarded: AtomicBool,
 }
 
 /// How the terminal treats input.
@@ -102,6 +105,7 @@ impl Pty {
             control: Mutex::new(pair.master),
             alarm,
             waiting: Mutex::default(),
+            has_discarded: AtomicBool::new(false),
         };
         Ok(Started {
             pty,
@@ -130,6 +134,9 @@ impl Pty {
     /// does not read.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, usize> {
         let mut waiting = lock(&self.waiting);
+        if self.interrupts(bytes) {
+            self.discard(&mut waiting);
+        }
         if waiting.len() + bytes.len() > MAX_WAITING {
             return Err(waiting.len());
         }
@@ -141,6 +148,34 @@ impl Pty {
             self.ring();
         }
         Ok(left)
+    }
+
+    /// Whether the terminal takes one of these bytes for an interrupt.
+    fn interrupts(&self, bytes: &[u8]) -> bool {
+        const USUAL: u8 = 0x03;
+        bytes.contains(&USUAL)
+            && tcgetattr(&self.master).is_ok_and(|modes| {
+                let key = modes.special_codes[SpecialCodeIndex::VINTR];
+                modes.local_modes.contains(LocalModes::ISIG)
+                    && !modes.local_modes.contains(LocalModes::NOFLSH)
+                    && key == USUAL
+            })
+    }
+
+    /// Throws away what nobody has read, as the terminal does with what has reached it when an
+    /// interrupt does: that would wait behind the rest.
+    fn discard(&self, waiting: &mut VecDeque<u8>) {
+        let unread = !waiting.is_empty() || self.unread_in_kernel() > 0;
+        self.has_discarded.store(unread, Ordering::Relaxed);
+        if !waiting.is_empty() || !self.mode().lines {
+            waiting.clear();
+            let _ = tcflush(&self.master, QueueSelector::OFlush);
+        }
+    }
+
+    /// Whether the last interrupt has thrown away what was typed and not read.
+    pub(super) fn has_discarded(&self) -> bool {
+        self.has_discarded.load(Ordering::Relaxed)
     }
 
     fn flush_locked(&self, waiting: &mut VecDeque<u8>) {
@@ -244,26 +279,28 @@ impl Pty {
     /// Bytes typed that nobody has read.
     pub(super) fn unread(&self) -> u64 {
         let queued = lock(&self.waiting).len() as u64;
+        queued + self.unread_in_kernel()
+    }
+
+    fn unread_in_kernel(&self) -> u64 {
         let name = lock(&self.control).tty_name();
-        let in_kernel = name
-            .and_then(|name| {
-                rustix::fs::open(
-                    &name,
-                    rustix::fs::OFlags::RDONLY
-                        | rustix::fs::OFlags::NOCTTY
-                        | rustix::fs::OFlags::NONBLOCK
-                        | rustix::fs::OFlags::CLOEXEC,
-                    rustix::fs::Mode::empty(),
-                )
-                .ok()
-            })
-            .and_then(|far| {
-                // What was written may be on its way; whoever looks makes it arrive.
-                is_readable(&far);
-                rustix::io::ioctl_fionread(&far).ok()
-            })
-            .unwrap_or(0);
-        queued + in_kernel
+        name.and_then(|name| {
+            rustix::fs::open(
+                &name,
+                rustix::fs::OFlags::RDONLY
+                    | rustix::fs::OFlags::NOCTTY
+                    | rustix::fs::OFlags::NONBLOCK
+                    | rustix::fs::OFlags::CLOEXEC,
+                rustix::fs::Mode::empty(),
+            )
+            .ok()
+        })
+        .and_then(|far| {
+            // What was written may be on its way; whoever looks makes it arrive.
+            is_readable(&far);
+            rustix::io::ioctl_fionread(&far).ok()
+        })
+        .unwrap_or(0)
     }
 
     /// Whether the program has written something that was not read.

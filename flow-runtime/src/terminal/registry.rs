@@ -3,22 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use flow_model::tools::Key;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::audit::Audit;
+use super::audit::{Audit, Entry};
 use super::environment::Snapshot;
 use super::error::Error;
 use super::lock;
 use super::options::{Options, Size};
 use super::private;
 use super::program::Program;
-use super::session::{Opening, Session};
+use super::session::{Awaited, Opening, Session, Showing};
 use crate::journal::RunId;
 
 pub use super::session::Place;
+
+/// When a screen is first looked at for what was typed; every look after it comes twice as late.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_millis(1280);
 
 /// A registry of terminal sessions. Clones share it; when the last one is dropped, every session
 /// and everything it started is killed.
@@ -49,7 +55,7 @@ pub(crate) enum Unnamed {
 
 struct Inner {
     options: Options,
-    audit: Option<Audit>,
+    audit: Option<Arc<Audit>>,
     /// In the order they were opened.
     sessions: Mutex<Vec<Arc<Session>>>,
     /// Those that are being closed, until nothing of them is left.
@@ -84,6 +90,7 @@ impl Terminals {
     /// [`Error::Audit`] when the audit log cannot be opened.
     pub fn new(options: Options) -> Result<Terminals, Error> {
         let audit = options.audit.as_deref().map(Audit::open).transpose()?;
+        let audit = audit.map(Arc::new);
         let inner = Inner {
             options,
             audit,
@@ -423,13 +430,70 @@ impl Terminals {
         Ok(found)
     }
 
-    /// Writes an input to the audit log, if there is one.
-    pub(super) fn record(&self, session: &Session, tool: &str, input: &str) -> Result<(), Error> {
-        match &self.inner.audit {
-            Some(audit) => audit.record(&session.id, tool, input, session.hides_input()),
-            None => Ok(()),
+    /// Writes a command to the audit log, if there is one. It is typed at a prompt or not at all.
+    pub(super) fn record_command(
+        &self,
+        session: &Session,
+        command: &str,
+        keys: &[Key],
+    ) -> Result<(), Error> {
+        let Some(audit) = &self.inner.audit else {
+            return Ok(());
+        };
+        let entry = Entry::new(&session.id, "run_command", command, keys);
+        match session.showing() {
+            Showing::Shown | Showing::Unsure => audit.record(&entry),
+            Showing::Hidden => audit.record_hidden(&entry),
         }
     }
+
+    /// Writes an input to the audit log, if there is one: by its length where it may be a secret,
+    /// and as it is once it is shown.
+    pub(super) fn record_input(
+        &self,
+        session: &Arc<Session>,
+        text: &str,
+        keys: &[Key],
+    ) -> Result<(), Error> {
+        let Some(audit) = &self.inner.audit else {
+            return Ok(());
+        };
+        let entry = Entry::new(&session.id, "send_input", text, keys);
+        match session.showing() {
+            Showing::Shown => return audit.record(&entry),
+            Showing::Hidden => return audit.record_hidden(&entry),
+            Showing::Unsure => {}
+        }
+        let awaited = session.await_shown(&entry.text());
+        audit.record_hidden(&entry)?;
+        if let (Some(awaited), Ok(runtime)) = (awaited, Handle::try_current()) {
+            let audit = Arc::clone(audit);
+            let session = Arc::downgrade(session);
+            runtime.spawn(async move {
+                if shown(session, awaited).await {
+                    // What cannot be written stays recorded by its length.
+                    let _ = audit.record_shown(&entry);
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Waits until a typed text is shown; says whether it was.
+async fn shown(session: Weak<Session>, awaited: Awaited) -> bool {
+    let mut pause = FIRST_LOOK;
+    while pause <= LAST_LOOK {
+        tokio::time::sleep(pause).await;
+        let Some(session) = session.upgrade() else {
+            return false;
+        };
+        if session.has_shown(&awaited) {
+            return true;
+        }
+        pause *= 2;
+    }
+    false
 }
 
 /// Letters that nobody can foresee.

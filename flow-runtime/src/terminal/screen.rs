@@ -236,6 +236,32 @@ impl Screen {
         self.rows(0, true)
     }
 
+    /// The line that the cursor stands in, up to there, joined with those it was wrapped from.
+    pub(super) fn before_cursor(&self) -> String {
+        let grid = self.term.grid();
+        let cursor = grid.cursor.point;
+        let kept = -i32::try_from(grid.history_size()).unwrap_or(0);
+        let is_wrapped = |line: i32| {
+            let last = grid[Line(line)].last();
+            last.is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE))
+        };
+        let mut first = cursor.line.0;
+        while first > kept && is_wrapped(first - 1) {
+            first -= 1;
+        }
+        let mut text = String::new();
+        for line in first..=cursor.line.0 {
+            // A cursor that is about to wrap stands on the last character.
+            let wraps = usize::from(grid.cursor.input_needs_wrap);
+            let columns = match line == cursor.line.0 {
+                true => cursor.column.0 + wraps,
+                false => grid.columns(),
+            };
+            self.cells(line, columns, &mut text);
+        }
+        text
+    }
+
     /// Everything kept, scrolled-away lines included, with wrapped lines joined.
     pub(super) fn history(&self) -> String {
         let kept = self.rows(self.term.grid().history_size(), true);
@@ -257,18 +283,7 @@ impl Screen {
             let wrapped = row
                 .last()
                 .is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
-            for column in 0..grid.columns() {
-                let cell = &row[Column(column)];
-                if cell
-                    .flags
-                    .intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
-                {
-                    continue;
-                }
-                // A tab's first cell holds the tab, the others are blank.
-                text.push(if cell.c == '\t' { ' ' } else { cell.c });
-                text.extend(cell.zerowidth().into_iter().flatten());
-            }
+            self.cells(line, grid.columns(), &mut text);
             if joined && wrapped {
                 continue;
             }
@@ -282,6 +297,23 @@ impl Screen {
         }
         text.truncate(written);
         text
+    }
+
+    /// Adds the first columns of a row.
+    fn cells(&self, line: i32, columns: usize, text: &mut String) {
+        let row = &self.term.grid()[Line(line)];
+        for column in 0..columns {
+            let cell = &row[Column(column)];
+            if cell
+                .flags
+                .intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
+            {
+                continue;
+            }
+            // A tab's first cell holds the tab, the others are blank.
+            text.push(if cell.c == '\t' { ' ' } else { cell.c });
+            text.extend(cell.zerowidth().into_iter().flatten());
+        }
     }
 }
 

@@ -3,10 +3,12 @@
 mod closing;
 mod intake;
 mod interrupt;
+mod line;
 mod opening;
 mod place;
 mod reading;
 mod run;
+mod showing;
 mod typing;
 mod unmarked;
 mod watching;
@@ -33,12 +35,14 @@ use super::stream::Stream;
 use crate::journal::RunId;
 
 use interrupt::Interrupt;
+use line::Line;
 use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
 
 pub(super) use opening::Opening;
 pub use place::Place;
+pub(super) use showing::{Awaited, Showing};
 
 /// After this long without output, what a terminal says is taken as said.
 const QUIET: Duration = Duration::from_millis(100);
@@ -181,6 +185,8 @@ struct State {
     phase: Phase,
     /// Whether something was typed at this prompt.
     typed: bool,
+    /// What that has made of the line.
+    line: Line,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
     /// When a line was entered last, whoever is to read it.

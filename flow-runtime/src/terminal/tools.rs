@@ -123,6 +123,9 @@ impl Terminals {
             if signals(&request) {
                 session.begun().await;
             }
+            if ends_input(&request) {
+                session.reading().await;
+            }
             // Several lines are pasted where the program takes that.
             if request.input_text.trim_end_matches('\n').contains('\n') {
                 session.pasteable(Duration::MAX).await;
@@ -130,11 +133,7 @@ impl Terminals {
         }
         let sent = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
-            let mut input = request.input_text.clone();
-            for key in &request.keys {
-                input.push_str(&format!("<{key}>"));
-            }
-            self.record(&session, "send_input", &input)?;
+            self.record_input(&session, &request.input_text, &request.keys)?;
             let sent = session.send(&request.input_text, &request.keys);
             response.process_running = session.is_running();
             response.screen_content = Some(session.visible());
@@ -320,10 +319,8 @@ impl Terminals {
                 code: KeyCode::Char('c'),
             };
             // What cannot be recorded is not typed; one that has ended needs nothing.
-            if self
-                .record(session, "run_command", &format!("<{key}>"))
-                .is_ok()
-            {
+            let recorded = self.record_command(session, "", &[key]);
+            if recorded.is_ok() {
                 session.give_up(key);
             }
         }
@@ -349,7 +346,7 @@ impl Terminals {
         let session = self.session(request.session_id.as_deref());
         let recorded = session.and_then(|session| {
             response.session_id = Some(session.id.clone());
-            self.record(&session, "run_command", &request.command)?;
+            self.record_command(&session, &request.command, &[])?;
             Ok(session)
         });
         match recorded {
@@ -410,6 +407,12 @@ fn signals(request: &SendInputRequest) -> bool {
     let is_signal = |key: &Key| key.ctrl && matches!(key.code, KeyCode::Char('c' | 'z' | '\\'));
     let mut keys = request.keys.iter();
     request.input_text.contains(['\x03', '\x1a', '\x1c']) || keys.any(is_signal)
+}
+
+/// Whether an input has what ends the input of a program that reads lines: ctrl-d.
+fn ends_input(request: &SendInputRequest) -> bool {
+    let is_end = |key: &Key| key.ctrl && !key.alt && key.code == KeyCode::Char('d');
+    request.input_text.contains('\x04') || request.keys.iter().any(is_end)
 }
 
 /// How many there are of something.

@@ -505,3 +505,41 @@ async fn what_fish_cannot_read_is_wrong_and_not_unfinished() {
     assert_eq!(ran["status"], "incomplete", "{ran:#}");
     assert_eq!(terms.run("echo hi").await["output"], "hi\n");
 }
+
+#[tokio::test]
+async fn a_long_line_is_pasted_where_the_shell_takes_that() {
+    // Typed key by key, it takes zsh minutes.
+    for shell in ["bash", "zsh", "fish"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let long = "z".repeat(100_000);
+        let asked = json!({"command": format!("echo {long}"), "timeout": 30, "max_chars": 200_000});
+        let ran = terms.call("run_command", asked).await;
+        assert_eq!(ran["status"], "finished", "{shell}: {}", ran["error"]);
+        assert_eq!(ran["output"], format!("{long}\n"), "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_still_being_read_is_said_to_be_and_given_up_with_ctrl_c() {
+    for (shell, before, length) in [
+        ("bash", "bind 'set enable-bracketed-paste off'", 4_000_000),
+        ("zsh", "unset zle_bracketed_paste", 400_000),
+        ("zsh", "true", 4_000_000),
+        ("fish", "true", 4_000_000),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(before).await;
+        let command = format!("echo {}", "z".repeat(length));
+        let asked = json!({"command": command, "timeout": 0.1});
+        let ran = terms.call("run_command", asked).await;
+        assert_eq!(ran["status"], "timed_out", "{shell}: {ran:#}");
+        let error = ran["error"].as_str().unwrap();
+        assert!(error.contains("has not begun"), "{shell}: {error}");
+        assert!(error.contains("bytes are left"), "{shell}: {error}");
+        terms.keys(&["ctrl-c"]).await;
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
+    }
+}

@@ -200,6 +200,94 @@ async fn every_input_is_logged_privately_and_passwords_are_not() {
 }
 
 #[tokio::test]
+async fn what_a_program_shows_itself_is_logged_by_its_length_until_it_is_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("audit.jsonl");
+    let terms = Terms::with(Options {
+        audit: Some(log.clone()),
+        ..Options::default()
+    });
+    let lines = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let lines = text.lines().map(serde_json::from_str);
+        lines.map(Result::unwrap).collect()
+    };
+    // These read keys, as editors do that show them.
+    for (shell, ask) in [
+        ("bash", "read -s -e -p 'Password: ' X; echo go''t\n"),
+        ("bash", "read -sn 7 -p 'Password: ' X; echo go''t\n"),
+        ("fish", "read -s -P 'Password: ' X; echo go''t\n"),
+    ] {
+        terms.open(shell).await;
+        terms.send(ask).await;
+        terms.expect("Password: $").await;
+        terms
+            .call(
+                "send_input",
+                json!({"input_text": "hunter", "keys": ["2", "enter"]}),
+            )
+            .await;
+        terms.expect("got").await;
+        let last = lines().pop().unwrap();
+        assert_eq!(last["hidden_bytes"], 7, "{shell}: {last}");
+        assert_eq!(last["keys"], "<enter>", "{shell}: {last}");
+    }
+    // A shell that was not opened by flow tells nothing, but shows what it is given.
+    terms.open("bash").await;
+    terms.send("PS1='inner> ' bash --norc\n").await;
+    terms.expect("inner> $").await;
+    terms.send("echo sho''wn\n").await;
+    terms.expect("^shown$").await;
+    let shown = async {
+        loop {
+            let last = lines().pop().unwrap();
+            if last["input"] == "echo sho''wn\n" {
+                break last;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let shown = tokio::time::timeout(std::time::Duration::from_secs(30), shown);
+    let shown = shown.await.expect("it is shown");
+    let all = lines();
+    let first = all.iter().find(|line| line["time"] == shown["typed_at"]);
+    assert_eq!(first.unwrap()["hidden_bytes"], 13, "{all:#?}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("hunter"), "{text}");
+}
+
+#[tokio::test]
+async fn a_log_that_was_moved_away_is_made_anew_or_nothing_is_typed() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("audit.jsonl");
+    let terms = Terms::with(Options {
+        audit: Some(log.clone()),
+        ..Options::default()
+    });
+    terms.open("bash").await;
+    terms.run("echo one").await;
+    std::fs::rename(&log, directory.path().join("audit.1")).unwrap();
+    terms.run("echo two").await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        text.contains("echo two") && !text.contains("echo one"),
+        "{text}"
+    );
+    let mode = std::fs::metadata(&log).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let ran = terms.run("touch typed").await;
+    let error = ran["error"].as_str().unwrap();
+    assert!(error.contains("audit.jsonl"), "{error}");
+    std::fs::remove_dir(&log).unwrap();
+    assert_eq!(terms.run("ls typed").await["exit_code"], 2);
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("ls typed"), "{text}");
+}
+
+#[tokio::test]
 async fn bad_arguments_are_named() {
     let terms = Terms::new();
     for (tool, parameters, word) in [

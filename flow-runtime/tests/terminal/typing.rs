@@ -199,6 +199,54 @@ async fn a_ctrl_c_after_a_line_is_the_programs_that_the_line_starts() {
 }
 
 #[tokio::test]
+async fn an_end_of_input_after_a_line_is_for_the_program_that_the_line_starts() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..10 {
+            terms.send("cat\n").await;
+            match round % 2 {
+                0 => terms.keys(&["ctrl-d"]).await,
+                _ => terms.send("\x04").await,
+            };
+            let ran = terms.run("echo over").await;
+            assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+            assert_eq!(ran["output"], "over\n", "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_keys_have_cleared_holds_nothing() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let hi = async || {
+            let ran = terms.run("echo hi").await;
+            assert_eq!(ran["output"], "hi\n", "{shell}: {ran:#}");
+        };
+        terms.send("echo a b").await;
+        terms.keys(&["ctrl-u"]).await;
+        hi().await;
+        terms.send("xy").await;
+        terms.keys(&["backspace"]).await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        terms.keys(&["backspace"]).await;
+        hi().await;
+        // Where the cursor is by now, nobody knows.
+        terms.send("x").await;
+        terms.keys(&["left", "right", "ctrl-u"]).await;
+        let ran = terms.run("echo hi").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        let error = ran["error"].as_str().unwrap();
+        assert!(error.contains("cannot tell"), "{shell}: {error}");
+        terms.keys(&["ctrl-c"]).await;
+        hi().await;
+    }
+}
+
+#[tokio::test]
 async fn a_terminal_can_be_resized() {
     let terms = Terms::new();
     let session = terms.open("bash").await;

@@ -75,6 +75,8 @@ enum Doubt {
 
 /// What makes fish clear its line and say that it is at its prompt.
 const CLEAR: &[u8] = b"\x1b[9134~";
+/// The same where fish takes keys for pasted text, the end of which was thrown away.
+const UNPASTE: &[u8] = b"\x1b[201~\x1b[9134~";
 
 impl Interrupt {
     pub(super) fn typed(now: Instant) -> Interrupt {
@@ -217,7 +219,8 @@ impl Session {
     fn nudge(&self, again: bool) {
         if self.program.shell == Some(Shell::Fish) {
             // It clears its line and says that it is at its prompt.
-            let _ = self.pty.write(CLEAR);
+            let unpastes = again && self.pty.has_discarded();
+            let _ = self.pty.write(if unpastes { UNPASTE } else { CLEAR });
             return;
         }
         // Any signal ends the wait for a key, and this one means nothing without a child that has
@@ -326,6 +329,37 @@ impl Session {
             if is_another || self.asleep().is_some() {
                 return;
             }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until what was entered right before has been taken, and whoever reads next waits for
+    /// more: an end of input is one only in the mode in which that reads. A shell that edits lines,
+    /// and one that is about to start a program, would take or lose it.
+    pub(in crate::terminal) async fn reading(&self) {
+        let mut before = None;
+        loop {
+            {
+                let state = lock(&self.state);
+                let since = state.entered_at.map(|at| at.elapsed());
+                let is_late = since.is_none_or(|since| since >= UNBEGUN);
+                if is_late || state.exit.is_some() {
+                    return;
+                }
+            }
+            // In this order: what was typed has reached it, then it waits for more.
+            let read = self.pty.unread() == 0;
+            let front = self.pty.foreground();
+            if read && front.is_some_and(process::reads_terminal) {
+                return;
+            }
+            // Not of every program it is known what it sleeps over; several processes are not seen
+            // in one moment.
+            let asleep = self.asleep();
+            if asleep.is_some() && asleep == before {
+                return;
+            }
+            before = asleep;
             tokio::time::sleep(LOOK).await;
         }
     }

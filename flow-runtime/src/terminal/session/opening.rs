@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use tokio::sync::watch;
 
-use super::{Exit, Moment, Phase, Session, State};
+use super::{Exit, Line, Moment, Phase, Session, State};
 use crate::journal::RunId;
 use crate::terminal::clean::Cleaner;
 use crate::terminal::echo::Echo;
@@ -156,6 +156,7 @@ impl State {
             consumed: 0,
             phase: Phase::Starting,
             typed: false,
+            line: Line::EMPTY,
             entered: false,
             entered_at: None,
             left_over: false,

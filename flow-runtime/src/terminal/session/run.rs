@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DOUBT: Duration = Duration::from_millis(2);
 /// How often a shell that says nothing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
+/// for every key takes the longer for each the longer the line is.
+const LONG: usize = 1000;
 /// What begins pasted text.
 const PASTE: &str = "\x1b[200~";
 
@@ -450,7 +453,7 @@ impl Session {
             missed = self.edits() && lock(&self.state).missed;
             missed &= tokio::time::Instant::now() < patience;
         }
-        if command.contains(['\n', '\t']) {
+        if is_pasted(command) {
             self.pasteable(until - tokio::time::Instant::now()).await;
         }
         let (id, receiver) = match self.begin(shell, command, keep) {
@@ -479,7 +482,16 @@ impl Session {
             return ran;
         }
         let front = self.foreground().unwrap_or_else(|| "?".to_owned());
-        let note = format!("the command is still running; in front: {front}");
+        let note = match &run {
+            Some(run) if !run.commanded => match self.pty.unread() {
+                0 => format!("the command has not begun; in front: {front}, which has read it"),
+                unread => format!(
+                    "the command has not begun: {front} is still reading it, {unread} bytes are \
+                     left; the key ctrl-c gives it up"
+                ),
+            },
+            Some(_) | None => format!("the command is still running; in front: {front}"),
+        };
         match run {
             Some(mut run) => run.ran(CommandStatus::TimedOut, Some(note)),
             None => Ran::not(CommandStatus::TimedOut, note),
@@ -539,15 +551,15 @@ impl Session {
             return refuse(CommandStatus::Busy, note);
         }
         if state.typed {
-            let note = "the prompt holds text that was typed and not entered; finish it, or clear \
-                        it with the key ctrl-c";
+            let note = "the prompt holds text that was typed and not entered, unless other keys \
+                        than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
+                        it, or clear it with the key ctrl-c";
             return refuse(CommandStatus::Refused, note.to_owned());
         }
         let mode = self.pty.mode();
         let mut lines = VecDeque::new();
         let command = command.trim_end_matches('\n');
-        let pasted =
-            command.contains(['\n', '\t']) && !mode.lines && state.screen.wants_bracketed_paste();
+        let pasted = is_pasted(command) && !mode.lines && state.screen.wants_bracketed_paste();
         if pasted {
             let text = command.replace('\n', "\r");
             lines.push_back(format!("{PASTE}{text}\x1b[201~"));
@@ -686,6 +698,11 @@ fn replacement(pid: i32) -> String {
         None => "; use send_input and await_output".to_owned(),
     };
     format!("the shell has been replaced by `{name}`{way}")
+}
+
+/// Whether a command is pasted where the shell takes that.
+fn is_pasted(command: &str) -> bool {
+    command.contains(['\n', '\t']) || command.len() > LONG
 }
 
 /// Why a command cannot be typed at all.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use flow_model::tools::Key;
 
 use super::interrupt::Interrupt;
-use super::{Phase, Session, State};
+use super::{Line, Phase, Session, State};
 use crate::terminal::echo::Echoer;
 use crate::terminal::error::Error;
 use crate::terminal::program::Shell;
@@ -76,12 +76,6 @@ impl Session {
         self.pty.ring();
         written.map_err(unread)
     }
-
-    /// Whether what is typed now would not be shown: a password is asked for.
-    pub(in crate::terminal) fn hides_input(&self) -> bool {
-        let mode = self.pty.mode();
-        !mode.echo && mode.lines
-    }
 }
 
 impl State {
@@ -108,8 +102,14 @@ impl State {
         let entered = self.typed && self.entered;
         let unsure = !at_prompt || entered || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
+        if typed.is_empty() {
+            // A command is typed by other means.
+            self.line = Line::Unknown;
+        }
         if at_prompt && !typed.is_empty() {
-            self.typed = true;
+            let line = if self.typed { self.line } else { Line::EMPTY };
+            self.line = line.after(typed, self.shell);
+            self.typed = self.line != Line::EMPTY;
             self.released = false;
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
