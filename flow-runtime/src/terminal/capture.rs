@@ -20,28 +20,46 @@ pub(super) struct Capture {
     before: Before,
 }
 
+/// Bytes in which what stands before the output is looked for.
+const PATIENCE: usize = 64 * 1024;
+
 /// How what was typed is shown, and where that ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum Shown<'t> {
     /// Not at all.
     Nowhere,
-    /// By the kernel, which shows the line end or, where lines mean nothing, its name.
-    ByKernel { lines: bool },
+    /// By the kernel, to the letter, with the line end or, where lines mean nothing, its name.
+    ByKernel { line: &'t str, lines: bool },
     /// By the editor of this shell, which says that it takes no pasted text any more, or does not.
     ByEditor { shell: Shell, pastes: bool },
 }
 
-impl Shown {
-    fn ends(self) -> &'static [&'static [u8]] {
-        match self {
-            Shown::Nowhere => &[],
-            Shown::ByKernel { lines: false } => &[b"^J"],
+impl Shown<'_> {
+    fn before(self) -> Before {
+        let (ends, unseen): (&[&[u8]], &[&[u8]]) = match self {
+            Shown::Nowhere => return Before::Nothing,
+            Shown::ByKernel { line, lines } => {
+                return Before::Echoed {
+                    line: line.as_bytes().to_vec(),
+                    ends: match lines {
+                        true => &[b"\r\n", b"\n"],
+                        false => &[b"^J"],
+                    },
+                    held: Vec::new(),
+                };
+            }
+            // Without an echo it ends the line after the word that it is done.
             Shown::ByEditor {
                 shell: Shell::Bash,
                 pastes: true,
-            } => &[b"\x1b[?2004l\r"],
-            Shown::ByEditor { pastes: true, .. } => &[b"\x1b[?2004l", b"\n"],
-            Shown::ByKernel { lines: true } | Shown::ByEditor { pastes: false, .. } => &[b"\n"],
+            } => (&[b"\x1b[?2004l\r"], &[b"\n"]),
+            Shown::ByEditor { pastes: true, .. } => (&[b"\x1b[?2004l", b"\n"], &[]),
+            Shown::ByEditor { pastes: false, .. } => (&[b"\n"], &[]),
+        };
+        Before::Typed {
+            ends,
+            unseen,
+            held: Vec::new(),
         }
     }
 }
@@ -54,7 +72,15 @@ enum Before {
     /// What was typed, as it is shown: up to the last of these, which come in this order.
     Typed {
         ends: &'static [&'static [u8]],
+        /// What comes after them if nothing came before.
+        unseen: &'static [&'static [u8]],
         /// The last bytes, in which the next of them may have begun.
+        held: Vec<u8>,
+    },
+    /// What was typed, to the letter: up to it and one of its ends. Others may write before it.
+    Echoed {
+        line: Vec<u8>,
+        ends: &'static [&'static [u8]],
         held: Vec<u8>,
     },
     /// What fish writes after it says that a command starts.
@@ -81,12 +107,8 @@ impl Capture {
     }
 
     /// What was just typed comes first.
-    pub(super) fn begin_typed(&mut self, shown: Shown) {
-        let held = Vec::new();
-        self.before = match shown.ends() {
-            [] => Before::Nothing,
-            ends => Before::Typed { ends, held },
-        };
+    pub(super) fn begin_typed(&mut self, shown: Shown<'_>) {
+        self.before = shown.before();
     }
 
     /// Whether all that stands before the output has come.
@@ -96,39 +118,50 @@ impl Capture {
 
     /// Takes bytes as they came from the terminal.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        let held;
-        let mut bytes = bytes;
-        match &mut self.before {
-            Before::Nothing => {}
-            Before::Typed { ends, held: last } => {
-                last.extend_from_slice(bytes);
+        let output = match &mut self.before {
+            Before::Nothing => {
+                self.unmap(bytes);
+                return;
+            }
+            Before::Typed { ends, unseen, held } => {
+                held.extend_from_slice(bytes);
                 while let Some((end, later)) = ends.split_first() {
-                    match last.windows(end.len()).position(|part| part == *end) {
-                        Some(at) => {
-                            last.drain(..at + end.len());
-                            *ends = later;
-                        }
-                        None => {
-                            last.drain(..last.len().saturating_sub(end.len() - 1));
-                            return;
-                        }
+                    let found = position(held, end);
+                    let drawn = found.unwrap_or(held.len().saturating_sub(end.len() - 1));
+                    held.drain(..drawn);
+                    if drawn > 0 {
+                        *unseen = &[];
                     }
+                    if found.is_none() {
+                        return;
+                    }
+                    held.drain(..end.len());
+                    *ends = match later {
+                        [] => std::mem::take(unseen),
+                        later => later,
+                    };
                 }
-                held = std::mem::take(last);
-                bytes = &held;
-                self.before = Before::Nothing;
+                std::mem::take(held)
+            }
+            Before::Echoed { line, ends, held } => {
+                held.extend_from_slice(bytes);
+                match after_echo(held, line, ends) {
+                    Some(at) => held.split_off(at),
+                    None if held.len() > PATIENCE => after_line(held),
+                    None => return,
+                }
             }
             Before::Prologue(start) => {
                 start.extend_from_slice(bytes);
-                let Some(length) = prologue(start) else {
-                    return;
-                };
-                held = start.split_off(length);
-                bytes = &held;
-                self.before = Before::Nothing;
+                match without_prologue(start) {
+                    Some(output) => output,
+                    None if start.len() > PATIENCE => start.split_off(longest(start)),
+                    None => return,
+                }
             }
-        }
-        self.unmap(bytes);
+        };
+        self.before = Before::Nothing;
+        self.unmap(&output);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -166,6 +199,13 @@ impl Capture {
         }
     }
 
+    /// Takes back the line that was begun behind a position: the shell asks for more.
+    pub(super) fn unask(&mut self, position: u64) {
+        let line = self.tail.iter().rposition(|byte| *byte == b'\n');
+        let behind = self.tail.len() - line.map_or(0, |at| at + 1);
+        self.cut(position.max(self.total - behind as u64));
+    }
+
     /// Takes back our hook, which bash shows like any other code when it shows what it reads.
     pub(super) fn unhook(&mut self) {
         self.strip(format!("{BASH_HOOK}\n").as_bytes());
@@ -192,10 +232,8 @@ impl Capture {
     /// The command has ended.
     pub(super) fn end(&mut self) {
         match std::mem::replace(&mut self.before, Before::Nothing) {
-            Before::Prologue(start) => {
-                let length = longest(&start).0;
-                self.unmap(&start[length..]);
-            }
+            Before::Prologue(start) => self.unmap(&start[longest(&start)..]),
+            Before::Echoed { mut held, .. } => self.unmap(&after_line(&mut held)),
             Before::Nothing | Before::Typed { .. } => {}
         }
         if std::mem::take(&mut self.returned) {
@@ -242,43 +280,77 @@ impl Capture {
     }
 }
 
-/// How many bytes at the start are what fish writes itself; `None` while more could tell.
-fn prologue(bytes: &[u8]) -> Option<usize> {
-    match longest(bytes) {
-        (_, true) => None,
-        (length, false) => Some(length),
-    }
+fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
 }
 
-/// The same, with whether the text breaks off within it.
-fn longest(bytes: &[u8]) -> (usize, bool) {
-    // In this order, each at most once: bracketed paste off, the title, colours reset, and the
-    // cursor back to the first column.
-    const PARTS: &[&[u8]] = &[
-        b"\x1b[?2004l",
-        b"\x1b]0;",
-        b"\x1b[30m",
-        b"\x1b(B",
-        b"\x1b[m",
-        b"\r",
-    ];
+/// Where the echo of a line ends; `None` while it has not come.
+fn after_echo(bytes: &[u8], line: &[u8], ends: &[&[u8]]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = position(&bytes[from..], line) {
+        let after = from + at + line.len();
+        if let Some(end) = ends.iter().find(|end| bytes[after..].starts_with(end)) {
+            return Some(after + end.len());
+        }
+        from += at + 1;
+    }
+    None
+}
+
+/// What comes after the first line, where the echo has not come as it was typed.
+fn after_line(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let line = position(bytes, b"\n").map_or(bytes.len(), |at| at + 1);
+    bytes.split_off(line)
+}
+
+/// That fish takes no pasted text.
+const UNPASTE: &[u8] = b"\x1b[?2004l";
+/// How fish begins to name the window.
+const TITLE: &[u8] = b"\x1b]0;";
+/// How fish resets colours, in two pieces.
+const BLACK: &[u8] = b"\x1b[30m";
+const PLAIN: &[u8] = b"\x1b(B\x1b[m";
+
+/// What others have written before and after what fish writes itself when a command starts; `None`
+/// while that is not complete. Behind a title it goes back to the first column at last.
+fn without_prologue(bytes: &[u8]) -> Option<Vec<u8>> {
+    let black = position(bytes, BLACK)?;
+    let mut before = bytes[..black].to_vec();
+    let mut after = bytes[black + BLACK.len()..].to_vec();
+    let plain = position(&after, PLAIN)?;
+    after.drain(plain..plain + PLAIN.len());
+    if let Some(at) = position(&before, UNPASTE) {
+        before.drain(at..at + UNPASTE.len());
+    }
+    if let Some(at) = position(&before, TITLE) {
+        let length = position(&before[at..], b"\x07")? + 1;
+        before.drain(at..at + length);
+        let first = |at: usize| at == plain || at > plain && after[at - 1] == b'\n';
+        let returned = (0..after.len()).find(|at| after[*at] == b'\r' && first(*at))?;
+        after.remove(returned);
+    }
+    before.extend(after);
+    Some(before)
+}
+
+/// How many bytes at the start are what fish writes itself.
+fn longest(bytes: &[u8]) -> usize {
+    // In this order, each at most once.
+    const PARTS: &[&[u8]] = &[UNPASTE, TITLE, BLACK, PLAIN, b"\r"];
     let mut at = 0;
     for part in PARTS {
-        let rest = &bytes[at..];
-        if rest.len() < part.len() && part.starts_with(rest) {
-            return (at, true);
+        if !bytes[at..].starts_with(part) {
+            continue;
         }
-        if rest.starts_with(part) {
-            at += part.len();
-            if part.ends_with(b"0;") {
-                match bytes[at..].iter().position(|byte| *byte == 0x07) {
-                    Some(end) => at += end + 1,
-                    None => return (at - part.len(), true),
-                }
-            }
-        }
+        at += match *part {
+            TITLE => match position(&bytes[at..], b"\x07") {
+                Some(end) => end + 1,
+                None => break,
+            },
+            part => part.len(),
+        };
     }
-    (at, false)
+    at
 }
 
 #[cfg(test)]
@@ -325,6 +397,31 @@ mod tests {
     }
 
     #[test]
+    fn what_fish_writes_itself_is_told_from_what_others_write_meanwhile() {
+        let parts = [
+            &b"\x1b[?2004l"[..],
+            b"\x1b]0;ls /\x07",
+            b"\x1b[30m",
+            b"\x1b(B\x1b[m",
+            b"\r",
+            b"foo\r\n",
+        ];
+        for place in 0..parts.len() {
+            let mut bytes = Vec::new();
+            for (number, part) in parts.iter().enumerate() {
+                if number == place {
+                    bytes.extend_from_slice(b"noise\r\n");
+                }
+                bytes.extend_from_slice(part);
+            }
+            for cut in 0..bytes.len() {
+                let captured = captured(Shell::Fish, &[&bytes[..cut], &bytes[cut..]]);
+                assert_eq!(captured, b"noise\nfoo\n", "{place}, cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
     fn only_the_end_of_much_output_is_kept() {
         let mut capture = Capture::new(4);
         capture.begin(Shell::Posix);
@@ -337,15 +434,22 @@ mod tests {
     #[test]
     fn what_was_typed_ends_where_its_echo_does_however_it_is_cut() {
         let editor = |shell, pastes| Shown::ByEditor { shell, pastes };
+        let kernel = |lines| Shown::ByKernel { line: "ls", lines };
         for (shown, bytes) in [
             (Shown::Nowhere, &b"out\r\n"[..]),
-            (Shown::ByKernel { lines: true }, b"ls\r\nout\r\n"),
-            (Shown::ByKernel { lines: false }, b"ls^Jout\r\n"),
+            (kernel(true), b"ls\r\nout\r\n"),
+            (kernel(true), b"lsls\nout\r\n"),
+            (kernel(false), b"ls^Jout\r\n"),
+            // Something in the background writes before it.
+            (kernel(true), b"false\r\nls -l\r\nls\r\nout\r\n"),
+            // Nor is it cut into, which leaves the line.
+            (kernel(true), b"l.s\r\nout\r\n"),
             (editor(Shell::Bash, false), b"ls\r\nout\r\n"),
             (
                 editor(Shell::Bash, true),
                 b"for\r\nls\r\n\x1b[?2004l\rout\r\n",
             ),
+            (editor(Shell::Bash, true), b"\x1b[?2004l\r\r\nout\r\n"),
             (
                 editor(Shell::Zsh, true),
                 b"for\r\r\nls\x1b[?1l\x1b>\x1b[?2004l\r\r\nout\r\n",
@@ -360,6 +464,20 @@ mod tests {
                 assert_eq!(capture.output().0, b"out\n", "{shown:?} cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn a_prompt_for_more_is_taken_back_and_the_lines_before_it_are_not() {
+        let mut capture = Capture::new(100);
+        capture.take(b"one\r\ntwo");
+        let line = capture.position();
+        capture.take(b"> ");
+        capture.unask(line);
+        assert_eq!(capture.position(), line);
+        capture.take(b"\r\n> ");
+        capture.unask(line);
+        capture.end();
+        assert_eq!(capture.output(), (b"one\ntwo\n".to_vec(), true));
     }
 
     #[test]

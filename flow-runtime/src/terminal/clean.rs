@@ -92,6 +92,11 @@ impl Cleaner {
         }
     }
 
+    /// Whether the current line has text on it.
+    pub(super) fn is_inside(&self) -> bool {
+        self.inside
+    }
+
     /// What follows begins a line, whatever there was before.
     pub(super) fn begin_line(&mut self) {
         self.returned = false;

@@ -3,6 +3,10 @@
 //! A terminal echoes input into its output, either in the kernel or, when a program edits lines
 //! itself, by that program. Text that is about to become such an echo is held back until it is one
 //! or is not. Of a line's echo the line end stays, so that what follows begins a line.
+//!
+//! A line editor that takes pasted text says when it is done with a line. Until then it draws, what
+//! was typed more than once perhaps, in parts and in its own way, and all of that is the echo. One
+//! that says nothing of the kind is told by the text alone.
 
 use std::collections::VecDeque;
 
@@ -29,10 +33,28 @@ struct Line {
     echoer: Echoer,
 }
 
+impl Line {
+    /// Whether it is shown by someone who breaks lines in its own way.
+    fn is_edited(&self) -> bool {
+        matches!(self.echoer, Echoer::Editor | Echoer::Later)
+    }
+}
+
+/// What a line editor draws while it is at a line.
+#[derive(Debug)]
+struct Drawn {
+    /// What was typed, up to the line end.
+    typed: String,
+    text: String,
+    /// Bytes of it that were looked at and are no more than a part of what was typed.
+    known: usize,
+}
+
 /// Takes echoes out of a text.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     expected: VecDeque<Line>,
+    drawn: Option<Drawn>,
     held: VecDeque<char>,
     /// Characters of the expected line that the held text has.
     matched: usize,
@@ -41,7 +63,8 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Expects the echo of typed bytes.
+    /// Expects the echo of typed text, in which `\n` enters a line and `\r` is a line end in pasted
+    /// text.
     pub(super) fn expect(&mut self, typed: &str, echoer: Echoer) {
         self.seen = 0;
         for line in typed.split_inclusive('\n') {
@@ -59,32 +82,96 @@ impl Echo {
         }
     }
 
+    /// The same, of an editor that will say when it is done with the first line.
+    pub(super) fn expect_drawing(&mut self, typed: &str) {
+        self.expect(typed, Echoer::Editor);
+        if let Some((line, _)) = typed.split_once('\n') {
+            self.drawn = Some(Drawn {
+                typed: line.to_owned(),
+                text: String::new(),
+                known: 0,
+            });
+        }
+    }
+
     /// Expects nothing any more.
     pub(super) fn forget(&mut self, out: &mut String) {
+        self.undraw(out);
         self.expected.clear();
-        self.release(out);
+        self.let_go(out);
     }
 
     /// Whether anything is expected.
     pub(super) fn pending(&self) -> bool {
-        !self.expected.is_empty()
+        !self.expected.is_empty() || self.drawn.is_some()
     }
 
-    /// Whether text is held back.
+    /// Whether text is held back that time would let go.
     pub(super) fn holds(&self) -> bool {
-        !self.held.is_empty()
+        let drawn = self.drawn.as_ref();
+        !self.held.is_empty() || drawn.is_some_and(|drawn| drawn.text.len() > drawn.known)
     }
 
-    /// Lets text go that did not become an echo in time.
+    /// Whether an editor is at a line.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.drawn.is_some()
+    }
+
+    /// Lets text go that did not become an echo in time. An editor that has drawn a part of the line
+    /// and nothing else is still at it.
     pub(super) fn release(&mut self, out: &mut String) {
+        if let Some(mut drawn) = self.drawn.take() {
+            let mut heard = String::new();
+            self.pass(&drawn.text, true, &mut heard);
+            if heard.is_empty() {
+                self.let_go(&mut heard);
+                drawn.known = drawn.text.len();
+                self.drawn = Some(drawn);
+                return;
+            }
+            out.push_str(&heard);
+        }
+        self.let_go(out);
+    }
+
+    fn let_go(&mut self, out: &mut String) {
         self.matched = 0;
         out.extend(self.held.drain(..));
+    }
+
+    /// Whoever draws does not say that it is done with the line: what was drawn is told by its text.
+    pub(super) fn undraw(&mut self, out: &mut String) {
+        if let Some(drawn) = self.drawn.take() {
+            self.pass(&drawn.text, true, out);
+        }
+    }
+
+    /// An editor is done with the line: what it has drawn, up to the last place where that is what
+    /// was typed, is the echo.
+    pub(super) fn accepted(&mut self, out: &mut String) {
+        let Some(drawn) = self.drawn.take() else {
+            return;
+        };
+        let Drawn { typed, text, .. } = drawn;
+        if !typed.is_empty() {
+            self.expected.pop_front();
+        }
+        let rest = &text[end_of_drawing(&typed, &text)..];
+        out.push_str(rest.trim_start_matches([' ', '\r']));
+        if !text.ends_with('\n') {
+            // Some end the line after they have said that they are done.
+            self.expected.push_front(Line {
+                text: vec!['\n'],
+                echoer: Echoer::Editor,
+            });
+        }
     }
 
     /// A line editor has begun to read: what the kernel has not echoed so far, because the editor
     /// was there before the input was, is left to the editor to show.
     pub(super) fn edited(&mut self, out: &mut String) {
-        self.release(out);
+        self.undraw(out);
+        self.let_go(out);
         self.expected
             .retain(|line| line.text.last() == Some(&'\n') && line.text.len() > 1);
         for line in &mut self.expected {
@@ -101,15 +188,27 @@ impl Echo {
     /// Passes text on, without echoes. `later` says that a line editor has come to the front since
     /// the input.
     pub(super) fn filter(&mut self, text: &str, later: bool, out: &mut String) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.text.push_str(text);
+            if drawn.text.len() > PATIENCE {
+                self.undraw(out);
+            }
+        } else {
+            self.pass(text, later, out);
+        }
+    }
+
+    fn pass(&mut self, text: &str, later: bool, out: &mut String) {
         let mut characters = text.chars();
-        while self.pending() {
+        while !self.expected.is_empty() {
             let Some(character) = characters.next() else {
                 return;
             };
             self.seen += 1;
             self.take(character, later, out);
             if self.seen > PATIENCE {
-                self.forget(out);
+                self.expected.clear();
+                self.let_go(out);
             }
         }
         out.push_str(characters.as_str());
@@ -123,11 +222,8 @@ impl Echo {
                 continue;
             };
             let believed = line.echoer != Echoer::Later || later;
-            let wanted = line.text.get(self.matched).copied();
-            if believed && wanted == Some(character) {
-                self.held.push_back(character);
-                self.matched += 1;
-                if self.matched == line.text.len() {
+            match believed.then(|| self.next(line, character)).flatten() {
+                Some(matched) if matched == line.text.len() => {
                     if line.text.last() == Some(&'\n') {
                         out.push('\n');
                     }
@@ -135,19 +231,53 @@ impl Echo {
                     self.matched = 0;
                     self.echoed();
                 }
-            } else if believed && self.matched > 0 && self.is_wrap(character) {
-                self.held.push_back(character);
-            } else if let Some(first) = self.held.pop_front() {
-                // Not an echo from here; perhaps one from a later character on.
-                out.push(first);
-                next.push_front(character);
-                for held in self.held.drain(..).rev() {
-                    next.push_front(held);
+                Some(matched) => {
+                    self.held.push_back(character);
+                    self.matched = matched;
                 }
-                self.matched = 0;
-            } else {
-                out.push(character);
+                None => {
+                    let Some(first) = self.held.pop_front() else {
+                        out.push(character);
+                        continue;
+                    };
+                    // Not an echo from here; perhaps one from a later character on.
+                    out.push(first);
+                    next.push_front(character);
+                    for held in self.held.drain(..).rev() {
+                        next.push_front(held);
+                    }
+                    self.matched = 0;
+                }
             }
+        }
+    }
+
+    /// How much of a line is shown with this character, if that may be so.
+    fn next(&self, line: &Line, character: char) -> Option<usize> {
+        let wanted = |at: usize| line.text.get(at).copied();
+        if wanted(self.matched) == Some(character) {
+            return Some(self.matched + 1);
+        }
+        if self.matched == 0 {
+            // An editor may have gone back to the first column before it draws.
+            return (line.is_edited() && character == '\r').then_some(0);
+        }
+        if !line.is_edited() {
+            return self.is_wrap(character).then_some(self.matched);
+        }
+        // An editor breaks lines where they are full, shows a tab as blanks, and may go back to draw
+        // the line once more.
+        if is_blank(character) {
+            return Some(self.matched);
+        }
+        let blanks = line.text[self.matched..line.text.len() - 1]
+            .iter()
+            .take_while(|blank| is_blank(**blank));
+        let at = self.matched + blanks.count();
+        let again = self.held.back() == Some(&'\r') && wanted(0) == Some(character);
+        match wanted(at) == Some(character) {
+            true => Some(at + 1),
+            false => again.then_some(1),
         }
     }
 
@@ -173,6 +303,27 @@ impl Echo {
             });
         }
     }
+}
+
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\r' | '\n')
+}
+
+/// Where in a text that an editor has drawn the last part ends that shows what was typed.
+fn end_of_drawing(typed: &str, text: &str) -> usize {
+    let visible = |text: &str| text.replace(is_blank, "");
+    let (last, typed) = (typed.rsplit('\r').next(), visible(typed));
+    let last = last.map(visible).unwrap_or_default();
+    let mut end = text.len();
+    for row in text.rsplit(['\r', '\n']) {
+        let shown = visible(row);
+        let is_typed = typed.contains(&shown) || !last.is_empty() && shown.contains(&last);
+        if !shown.is_empty() && is_typed {
+            return end;
+        }
+        end = end.saturating_sub(row.len() + 1);
+    }
+    0
 }
 
 /// What the kernel shows for a typed character.
@@ -238,6 +389,83 @@ mod tests {
         );
         assert_eq!(heard("x\n", Echoer::Later, false, "x\n"), "x\n");
         assert_eq!(heard("y", editor, true, "yes"), "yes");
+    }
+
+    #[test]
+    fn an_editor_may_draw_a_line_again_and_shows_a_tab_as_blanks() {
+        let editor = Echoer::Editor;
+        assert_eq!(
+            heard(
+                "true MARK\n",
+                editor,
+                true,
+                "\rtrue \rMARK\rtrue MARK\nMARK\n"
+            ),
+            "\nMARK\n"
+        );
+        assert_eq!(heard("a\t b\n", editor, true, "a       b\nb\n"), "\nb\n");
+        assert_eq!(heard("a b\n", editor, true, "ab c\n"), "ab c\n");
+    }
+
+    fn drawn(typed: &str, drawing: &str) -> String {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect_drawing(typed);
+        for character in drawing.chars() {
+            echo.filter(&character.to_string(), false, &mut out);
+        }
+        assert_eq!(out, "", "not before the editor is done");
+        echo.accepted(&mut out);
+        out
+    }
+
+    #[test]
+    fn what_an_editor_draws_until_it_is_done_is_the_echo() {
+        // As readline, zsh and fish do it.
+        for drawing in [
+            "echo a\necho MARK\necho a\necho MARK\n",
+            "echo a\necho MARK\necho a\necho MARK",
+            "echo a\n\ntrue\necho MARK\necho a\necho MARK\n\n",
+        ] {
+            let rest = drawn("echo a\recho MARK\n", drawing);
+            assert_eq!(rest.trim_end(), "", "{drawing:?}");
+        }
+        assert_eq!(drawn("echo MARK\n", "eecho MA \rR\rRK"), "");
+        // One that says so when it ends as a whole has written more than that.
+        assert_eq!(drawn("quit\n", "> quit\nBye\n"), "\nBye\n");
+        assert_eq!(drawn("\n", "Bye\n"), "Bye\n");
+        assert_eq!(drawn("hidden\n", ""), "");
+    }
+
+    #[test]
+    fn a_line_end_after_the_editors_last_word_belongs_to_the_line() {
+        for (drawing, after) in [("ls\n", "out\n"), ("ls", "\nout\n")] {
+            let mut echo = Echo::default();
+            let mut out = String::new();
+            echo.expect_drawing("ls\n");
+            echo.filter(drawing, false, &mut out);
+            echo.accepted(&mut out);
+            echo.filter(after, false, &mut out);
+            assert_eq!(out, "\nout\n");
+            assert!(!echo.pending());
+        }
+    }
+
+    #[test]
+    fn an_editor_that_is_at_a_line_is_waited_for_and_one_that_says_more_is_not() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect_drawing("one two\n");
+        echo.filter("one ", false, &mut out);
+        assert!(echo.holds());
+        echo.release(&mut out);
+        assert!(echo.is_drawn() && !echo.holds());
+        echo.filter("two\nanswer", false, &mut out);
+        assert_eq!(out, "");
+        assert!(echo.holds());
+        echo.release(&mut out);
+        assert_eq!(out, "\nanswer");
+        assert!(!echo.pending());
     }
 
     #[test]

@@ -68,6 +68,63 @@ async fn an_echo_in_a_repl_is_no_output_even_when_wrapped() {
 }
 
 #[tokio::test]
+async fn what_is_pasted_into_a_program_of_its_own_is_no_output() {
+    for (shell, program) in [
+        ("bash", "env PS1='in> ' bash --norc"),
+        ("fish", "env PS1='in> ' bash --norc"),
+        ("bash", "env PS1='in> ' zsh -f"),
+        (
+            "bash",
+            "script -qc \"env PS1='in> ' bash --norc\" /dev/null",
+        ),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send(&format!("{program}\n")).await;
+        terms.expect("in> $").await;
+        for typed in [
+            ": typed\necho sa''id\n",
+            "if : typed; then\necho sa''id\nfi\n",
+            "cat > /dev/null <<X\n\ttyped\n\ntyped\nX\necho sa''id\n",
+            &format!(": typed {}\necho sa''id\n", "wide ".repeat(60)),
+            ": typed; echo sa''id\n",
+            &format!(": typed {}; echo sa''id\n", "wide ".repeat(60)),
+        ] {
+            terms.send(typed).await;
+            assert_eq!(terms.expect("typed|said").await, "said", "{program}");
+            terms.expect("in> $").await;
+            let since = terms.since_input().await;
+            assert!(since.starts_with("said\n"), "{program}: {since:?}");
+            assert!(!since.contains("typed"), "{program}: {since:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_for_a_command_of_the_shell_that_edits_lines_is_no_output() {
+    for (shell, command) in [
+        ("bash", "read -e -p 'ok? ' a; echo got ${#a}\n"),
+        ("zsh", "a=; vared -p 'ok? ' a; echo got ${#a}\n"),
+        ("fish", "read -P 'ok? ' a; echo got (string length $a)\n"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send(command).await;
+        terms.expect(r"ok\? $").await;
+        terms.send("typed\n").await;
+        assert_eq!(terms.expect("typed|got 5").await, "got 5", "{shell}");
+        let since = terms.since_input().await;
+        assert!(!since.contains("typed"), "{shell}: {since:?}");
+        // fish shows its sign for an unfinished line before.
+        let begins = since.starts_with("got 5\n") || shell == "fish";
+        assert!(begins, "{shell}: {since:?}");
+        // The shell has its prompt back, and is followed as before.
+        let ran = terms.run("echo $a").await;
+        assert_eq!(ran["output"], "typed\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_program_repeats_is_output() {
     let terms = Terms::new();
     terms.open("cat").await;

@@ -543,3 +543,51 @@ async fn a_command_that_is_still_being_read_is_said_to_be_and_given_up_with_ctrl
         assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
     }
 }
+
+#[tokio::test]
+async fn what_the_background_writes_meanwhile_makes_nothing_else_output() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms
+            .run("sh -c 'while :; do sleep 0.003; echo noise; done' &")
+            .await;
+        for round in 0..60 {
+            let ran = terms.run(&format!("echo said {round}")).await;
+            let output = ran["output"].as_str().unwrap();
+            let said: Vec<&str> = output.lines().filter(|line| *line != "noise").collect();
+            assert_eq!(said, [format!("said {round}")], "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_for_more_that_was_replaced_is_no_output() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("PS2='more '").await;
+        let ran = terms.run("for i in 1 2\ndo echo $i\ndone").await;
+        assert_eq!(ran["output"], "1\n2\n", "{shell}: {ran:#}");
+        let ran = terms.run("cat <<X\nline\nX").await;
+        assert_eq!(ran["output"], "line\n", "{shell}: {ran:#}");
+        let ran = terms.run("for i in 1 2").await;
+        assert_eq!(ran["status"], "incomplete", "{shell}: {ran:#}");
+        assert_eq!(ran["output"], "", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_shows_nothing_of_what_is_typed_adds_nothing_to_the_output() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("stty -echo").await;
+        for _ in 0..2 {
+            let ran = terms.run("echo quiet").await;
+            assert_eq!(ran["output"], "quiet\n", "{shell}: {ran:#}");
+            let since = terms.since_input().await;
+            assert!(since.starts_with("quiet\n"), "{shell}: {since:?}");
+        }
+    }
+}

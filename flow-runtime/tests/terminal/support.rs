@@ -112,6 +112,13 @@ impl Terms {
         }
     }
 
+    /// What has come since the last input.
+    pub(crate) async fn since_input(&self) -> String {
+        let asked = json!({"content_mode": "since_input"});
+        let content = self.call("get_screen_content", asked).await;
+        content["screen_content"].as_str().unwrap().to_owned()
+    }
+
     pub(crate) async fn screen(&self) -> String {
         let content = self.call("get_screen_content", json!({})).await;
         content["screen_content"].as_str().unwrap().to_owned()

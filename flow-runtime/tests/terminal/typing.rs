@@ -70,6 +70,19 @@ async fn several_lines_are_pasted_where_pasting_is_understood() {
 }
 
 #[tokio::test]
+async fn lines_that_are_pasted_without_an_end_are_not_entered() {
+    for shell in ["bash", "zsh", "fish"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send("echo fir''st\necho sec''ond").await;
+        let ran = terms.run("echo other").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        terms.keys(&["enter"]).await;
+        terms.expect("^first\nsecond$").await;
+    }
+}
+
+#[tokio::test]
 async fn input_for_a_program_that_is_still_starting_is_not_lost() {
     let terms = Terms::new();
     terms

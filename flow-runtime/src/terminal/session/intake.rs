@@ -113,6 +113,30 @@ impl State {
         }
     }
 
+    /// A line editor begins to take pasted text, or does not take it any more.
+    fn pastes(&mut self, begins: bool) {
+        if self.echo.is_drawn() {
+            self.flush_clean();
+            let mut heard = String::new();
+            match begins {
+                // It was done with the line before and has not said so.
+                true => self.echo.undraw(&mut heard),
+                false => self.echo.accepted(&mut heard),
+            }
+            self.hear(&heard);
+        }
+        if begins {
+            return;
+        }
+        // So the line editor of a shell ends; fish begins again with the same line.
+        let edited = self.phase == Phase::Prompt && self.typed && self.entered;
+        self.released |= edited && matches!(self.shell, Some(Shell::Bash | Shell::Zsh));
+        // bash has ended the line by then, unless it shows nothing of it; zsh ends it now.
+        if self.released && !self.cleaner.is_inside() {
+            self.shown();
+        }
+    }
+
     /// A command has ended although nobody said how, nor what the environment is by now.
     pub(super) fn ended_unseen(&mut self) {
         if let Some(run) = &mut self.run {
@@ -167,8 +191,7 @@ impl Pieces for State {
 
     fn control(&mut self, byte: u8) {
         self.cleaner.control(byte, &mut self.clean);
-        // zsh ends the line when its editor has ended.
-        if byte == b'\n' && self.released && self.shell == Some(Shell::Zsh) {
+        if byte == b'\n' && self.released {
             self.shown();
         }
     }
@@ -180,15 +203,10 @@ impl Pieces for State {
         {
             self.screen.leave_primary();
         }
-        if let Some((false, mut modes)) = sequence.private_modes()
+        if let Some((set, mut modes)) = sequence.private_modes()
             && modes.any(|mode| mode == PASTE)
         {
-            // So the line editor of a shell ends; fish begins again with the same line.
-            let edited = self.phase == Phase::Prompt && self.typed && self.entered;
-            self.released |= edited && matches!(self.shell, Some(Shell::Bash | Shell::Zsh));
-            if self.released && self.shell == Some(Shell::Bash) {
-                self.shown();
-            }
+            self.pastes(set);
         }
     }
 
@@ -248,6 +266,12 @@ impl State {
             | Mark::Starting
             | Mark::LineStart => None,
         };
+        if self.echo.is_drawn() {
+            // The command for which the shell has edited a line is over.
+            let mut heard = String::new();
+            self.echo.undraw(&mut heard);
+            self.hear(&heard);
+        }
         if let Some(before) = self.before_prompt.take() {
             self.stream.push(&before);
         }

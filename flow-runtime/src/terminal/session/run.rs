@@ -34,6 +34,8 @@ pub(super) struct Run {
     capture: Capture,
     /// What comes is output.
     capturing: bool,
+    /// Where the output of the last line begins.
+    line_at: u64,
     /// What the shell itself says to a line that was entered, as long as no command has started: it
     /// cannot read the line.
     aside: Capture,
@@ -110,8 +112,15 @@ impl Run {
         self.capture.cut(position);
     }
 
+    /// The shell has asked for more, with a prompt that does not say so.
+    fn unask(&mut self) {
+        if self.capturing {
+            self.capture.unask(self.line_at);
+        }
+    }
+
     /// What the shell says from now on is its word on a line, which is shown before it.
-    pub(super) fn listen(&mut self, shown: Shown) {
+    pub(super) fn listen(&mut self, shown: Shown<'_>) {
         if !self.interrupted {
             self.listening = true;
             self.aside.cut(0);
@@ -303,8 +312,9 @@ impl State {
                 run.capturing = true;
                 run.capture.begin_typed(match self.mode {
                     Mode { echo: false, .. } => Shown::Nowhere,
-                    Mode { lines, .. } => Shown::ByKernel { lines },
+                    Mode { lines, .. } => Shown::ByKernel { line: &line, lines },
                 });
+                run.line_at = run.capture.position();
                 run.started.get_or_insert(now);
                 if self.mode.echo {
                     self.echo.expect(&format!("{line}\n"), Echoer::Kernel);
@@ -337,13 +347,14 @@ impl State {
 
     /// The shell rests over its prompt, or over a line that it wants more of, and has said neither.
     pub(super) fn run_unanswered(&mut self) {
-        let Some(run) = &self.run else {
+        let Some(run) = &mut self.run else {
             return;
         };
         if self.shell == Some(Shell::Fish) {
             return;
         }
         if !run.interrupted {
+            run.unask();
             self.run_unfinished();
             return;
         }
@@ -593,6 +604,7 @@ impl Session {
             id,
             capture: Capture::new(keep),
             capturing: false,
+            line_at: 0,
             aside: Capture::new(keep),
             listening: false,
             unrun: false,

@@ -21,20 +21,22 @@ impl Session {
         }
         let mode = self.pty.mode();
         let mut bytes = Vec::new();
+        let mut typed = text.to_owned();
         let inner = text.trim_end_matches('\n');
         if inner.contains('\n')
             && !inner.contains('\x1b')
             && !mode.lines
             && state.screen.wants_bracketed_paste()
         {
+            let (pasted, entered) = (inner.replace('\n', "\r"), &text[inner.len()..]);
             bytes.extend_from_slice(b"\x1b[200~");
-            bytes.extend_from_slice(inner.replace('\n', "\r").as_bytes());
+            bytes.extend_from_slice(pasted.as_bytes());
             bytes.extend_from_slice(b"\x1b[201~");
-            bytes.extend_from_slice(&text.as_bytes()[inner.len()..]);
+            bytes.extend_from_slice(entered.as_bytes());
+            typed = pasted + entered;
         } else {
             bytes.extend_from_slice(text.as_bytes());
         }
-        let mut typed = text.to_owned();
         for key in keys {
             let pressed = key::bytes(*key, state.screen.has_application_cursor());
             typed.push_str(match &*pressed {
@@ -80,7 +82,7 @@ impl Session {
 
 impl State {
     /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
-    /// about begins.
+    /// about begins. `\r` stands for a line end in pasted text, which enters nothing.
     pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
         self.flush_clean();
         self.release();
@@ -93,7 +95,7 @@ impl State {
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
         let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
-        let lines = typed.trim_end_matches('\n').contains('\n');
+        let lines = typed.trim_end_matches('\n').contains(['\n', '\r']);
         self.ahead = match typed.is_empty() {
             true => self.ahead && !at_prompt,
             false => !at_prompt || lines || self.typed && self.entered,
@@ -131,10 +133,16 @@ impl State {
             self.echo.expect(line, Echoer::Kernel);
             self.echo.expect(ahead, Echoer::KernelAhead);
         } else if !mode.lines {
-            // A shell between two prompts shows it at the next one.
-            let ahead = self.shell.is_some() && addressee == Some(self.pid);
-            let echoer = if ahead { Echoer::Later } else { Echoer::Editor };
-            self.echo.expect(typed, echoer);
+            // A shell between two prompts shows it at the next one. One that runs a command and
+            // edits lines does so for that command.
+            let shell = self.shell.is_some() && addressee == Some(self.pid);
+            if shell && self.phase != Phase::Running {
+                self.echo.expect(typed, Echoer::Later);
+            } else if self.screen.wants_bracketed_paste() && !self.screen.is_alternate() {
+                self.echo.expect_drawing(typed);
+            } else {
+                self.echo.expect(typed, Echoer::Editor);
+            }
         }
     }
 }

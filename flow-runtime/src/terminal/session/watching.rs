@@ -71,6 +71,12 @@ impl Session {
 impl Session {
     /// Answers whoever can be answered.
     pub(super) fn settle(&self, state: &mut State) {
+        // Whoever draws on and on is no line editor.
+        let since = state.entered_at.map(|at| at.elapsed());
+        if state.echo.is_drawn() && state.holds() && since.is_some_and(|since| since >= LONG_QUIET)
+        {
+            state.release();
+        }
         state.settle(state.drained);
         if state.is_unsettled() && self.is_quiet(state) {
             state.settle(true);
