@@ -525,8 +525,6 @@ async fn a_command_that_is_still_being_read_is_said_to_be_and_given_up_with_ctrl
     for (shell, before, length) in [
         ("bash", "bind 'set enable-bracketed-paste off'", 4_000_000),
         ("zsh", "unset zle_bracketed_paste", 400_000),
-        ("zsh", "true", 4_000_000),
-        ("fish", "true", 4_000_000),
     ] {
         let terms = Terms::new();
         terms.open(shell).await;
