@@ -304,7 +304,7 @@ pub struct Host {
 /// What became of a step that does not wait any more.
 pub(super) enum PastResult {
     /// It has this result.
-    Recorded(Action, Happening),
+    Recorded(Box<(Action, Happening)>),
     /// It waited once, and was not ended by a result of its own.
     Unknown,
     /// No step of this name has ever waited.
@@ -717,7 +717,8 @@ impl Host {
         for recorded in Recorded::all(&events)? {
             match replayed.named(name) {
                 Named::Action(action) if Some(action.id) == recorded.event.what.ends() => {
-                    found = PastResult::Recorded(action.clone(), recorded.event.what.clone());
+                    let result = (action.clone(), recorded.event.what.clone());
+                    found = PastResult::Recorded(Box::new(result));
                 }
                 Named::Action(_) | Named::Tasks(_) | Named::Called(..) => {
                     if let PastResult::NobodyAsked = found {

@@ -94,7 +94,8 @@ impl Desk {
     fn repeated(&self, step: String, submission: Submission) -> Result<Submitted, AgentError> {
         let host = &self.driver.host;
         let is_other = match host.recorded_result(self.driver.id, &step)? {
-            PastResult::Recorded(action, recorded) => {
+            PastResult::Recorded(result) => {
+                let (action, recorded) = *result;
                 let said = happening(&action, submission);
                 said.map_or(true, |said| {
                     host.scrubbed(self.driver.id, foreign(said)) != recorded
