@@ -372,6 +372,9 @@ async def every_tool_says_the_same_of_a_run_whose_server_was_killed(place):
                 expect(stands, status="waiting", interrupted=True)
             read = await client.read_resource(f"run://{run}")
             expect(json.loads(read.contents[0].text), status="waiting", interrupted=True)
+    for run in runs:
+        # What the killed server has left is ended by this.
+        await place.flow("cancel", run)
 
 
 async def what_sub_agents_are_at_is_said_alike_and_in_short(place):
