@@ -457,11 +457,13 @@ pub(crate) enum ServeToolset {
 
 /// A time such as `90`, `90s`, `5m` or `1h`, in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
-    /// What `limits.timeout` takes.
-    const RANGE: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
+    let (least, most) = grammar::RUN_SECONDS;
     match grammar::seconds(text) {
-        Some(seconds) if RANGE.contains(&seconds) => Ok(seconds),
-        Some(_) => Err("a run may take from 0.1 s to 365 d".to_owned()),
+        Some(seconds) if (least..=most).contains(&seconds) => Ok(seconds),
+        Some(_) => Err(format!(
+            "a run may take from {least} s to {} d",
+            most / 86_400.0
+        )),
         None => Err("give seconds, or a time such as 90s, 5m, 1h or 2d".to_owned()),
     }
 }

@@ -36,6 +36,8 @@ pub const DEFAULT_STATE_BYTES: u64 = 1 << 20;
 const MANY: usize = 10_000;
 const BIG: i64 = i64::MAX;
 const DAY: f64 = 86_400.0;
+/// How long a run may be given, in seconds: from, and up to.
+pub const RUN_SECONDS: (f64, f64) = (0.1, 365.0 * DAY);
 
 const fn key(name: &'static str, ty: &'static Type, doc: &'static str) -> Key {
     Key {
@@ -227,7 +229,7 @@ pub static DOCUMENT: Record = record(
         form("max_states", &POSITIVE, "limits.max_steps", ""),
         form(
             "execution_timeout",
-            &Duration(0.1, 365.0 * DAY),
+            &Duration(RUN_SECONDS.0, RUN_SECONDS.1),
             "limits.timeout",
             "",
         ),
@@ -595,11 +597,15 @@ pub static LIMITS: Record = record(
         alias("max_states", &POSITIVE, "max_steps"),
         key(
             "timeout",
-            &Duration(0.1, 365.0 * DAY),
+            &Duration(RUN_SECONDS.0, RUN_SECONDS.1),
             "How long a run may take, not counting waits for a person or agent.",
         )
         .default("none"),
-        alias("execution_timeout", &Duration(0.1, 365.0 * DAY), "timeout"),
+        alias(
+            "execution_timeout",
+            &Duration(RUN_SECONDS.0, RUN_SECONDS.1),
+            "timeout",
+        ),
         key("max_depth", &Int(1, MAX_CALL_DEPTH as i64), "Nested calls.").default("5"),
         key(
             "max_parallel",
