@@ -13,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// process group and its terminal.
 pub(super) const MARKER: &str = "FLOW_TERMINAL";
 
+/// The flag of Linux for a process that has not executed a program since it was forked.
+const FORKED: u64 = 0x40;
+
 /// What `/proc` says of a process.
 struct Stat {
     name: String,
@@ -23,6 +26,8 @@ struct Stat {
     sleeps: bool,
     group: i32,
     session: i32,
+    /// Is a copy of the process that started it, and has not become a program of its own.
+    forked: bool,
     /// Processor time so far, in the system's ticks.
     ticks: u64,
 }
@@ -56,6 +61,7 @@ impl Stat {
             sleeps: matches!(*fields.first()?, "S" | "T" | "t" | "I"),
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            forked: fields.get(6)?.parse::<u64>().ok()? & FORKED != 0,
             ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
         })
     }
@@ -98,6 +104,51 @@ pub(super) fn asleep(session: i32) -> Option<u64> {
         }
     }
     found.then_some(ticks)
+}
+
+/// Processor time that a session has used so far, in the system's ticks; `None` where the system does
+/// not tell.
+pub(super) fn work(session: i32) -> Option<u64> {
+    let members = all()
+        .filter_map(Stat::of)
+        .filter(|it| it.session == session);
+    members
+        .map(|stat| stat.ticks)
+        .reduce(|sum, ticks| sum + ticks)
+}
+
+/// Whether a shell waits for what it has started in the process group in front, and all of that has
+/// become the programs it is to be: until then it would take a signal for the shell's. Where the
+/// system does not tell, it has not.
+pub(super) fn has_become(shell: i32, front: i32) -> bool {
+    let sleeps = || switches(shell).filter(|_| Stat::of(shell).is_some_and(|it| it.waits));
+    let Some(before) = sleeps() else {
+        return false;
+    };
+    let mut found = false;
+    for (pid, stat) in all().filter_map(|pid| Some((pid, Stat::of(pid)?))) {
+        // What it has started is in its own group for a moment.
+        let is_its = stat.group == front || stat.group == shell && stat.session == shell;
+        if !is_its || pid == shell || stat.dead {
+            continue;
+        }
+        if stat.forked {
+            return false;
+        }
+        found |= stat.group == front;
+    }
+    // Who has slept all the while has started nothing else meanwhile.
+    found && sleeps() == Some(before)
+}
+
+/// How often a process was given a processor, or took turns.
+fn switches(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mut counts = status
+        .lines()
+        .filter_map(|line| line.split_once("voluntary_ctxt_switches:"))
+        .filter_map(|(_, count)| count.trim().parse::<u64>().ok());
+    Some(counts.next()? + counts.next()?)
 }
 
 /// Whether something in a session is at work. Where the system does not tell, nothing is.

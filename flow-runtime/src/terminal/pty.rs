@@ -13,7 +13,9 @@ use filedescriptor::FileDescriptor;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp};
+use rustix::termios::{
+    InputModes, LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp,
+};
 
 use super::error::Error;
 use super::lock;
@@ -140,7 +142,13 @@ impl Pty {
         if waiting.len() + bytes.len() > MAX_WAITING {
             return Err(waiting.len());
         }
-        waiting.extend(bytes);
+        match self.swaps_line_ends() {
+            true => waiting.extend(bytes.iter().map(|byte| match byte {
+                b'\n' => b'\r',
+                other => *other,
+            })),
+            false => waiting.extend(bytes),
+        }
         self.flush_locked(&mut waiting);
         let left = waiting.len();
         drop(waiting);
@@ -148,6 +156,14 @@ impl Pty {
             self.ring();
         }
         Ok(left)
+    }
+
+    /// Whether the terminal gives a line end for a carriage return, and the reverse: zsh has it so
+    /// while it edits a line. A line end that is typed ahead then would reach the program that the
+    /// line starts as a carriage return, which ends no line.
+    fn swaps_line_ends(&self) -> bool {
+        let swaps = InputModes::INLCR | InputModes::ICRNL;
+        tcgetattr(&self.master).is_ok_and(|modes| modes.input_modes.contains(swaps))
     }
 
     /// Whether the terminal takes one of these bytes for an interrupt.

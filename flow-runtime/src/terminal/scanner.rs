@@ -68,6 +68,9 @@ pub(super) enum Mark {
     Started,
     /// The command has ended with this exit code, and the environment is written down.
     Ended(i32),
+    /// The shell is at its prompt, which is empty: its answer to the key with this number that asks
+    /// for it.
+    Ready(u8),
     /// What follows begins a line: a shell that would show a sign for an unfinished one says so.
     LineStart,
 }
@@ -394,12 +397,14 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"S", None) => Some(Mark::Starting),
         (b"C", None) => Some(Mark::Started),
         (b"L", None) => Some(Mark::LineStart),
-        (b"D", Some(code)) => {
-            let code = std::str::from_utf8(code).ok()?.parse().ok()?;
-            Some(Mark::Ended(code))
-        }
+        (b"D", Some(code)) => Some(Mark::Ended(number(code)?)),
+        (b"R", Some(key)) => Some(Mark::Ready(number(key)?)),
         _ => None,
     }
+}
+
+fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One terminal: a program, what it wrote, what it shows, and who waits for what.
 
 mod closing;
+mod entered;
 mod intake;
 mod interrupt;
 mod line;
@@ -203,6 +204,9 @@ struct State {
     hidden: bool,
     /// The prompt has been replaced by one that tells nothing.
     lost: bool,
+    /// fish takes pasted text at its prompts: at every one then, also where an interrupt has kept it
+    /// from saying so.
+    fish_pastes: bool,
     /// The exit code that the shell told last.
     code: Option<i32>,
     /// A command has ended since the shell wrote its environment down.
@@ -213,6 +217,8 @@ struct State {
     interrupt: Option<Interrupt>,
     /// How many of them are over.
     interrupts: u64,
+    /// The number of the key that fish was last asked with.
+    next_key: u8,
     /// Prompts shown so far.
     prompts: u64,
     run: Option<Run>,

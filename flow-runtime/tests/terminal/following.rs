@@ -366,3 +366,41 @@ async fn a_directory_that_was_removed_is_told_by_its_path() {
     let gone = terms.home().canonicalize().unwrap().join("gone");
     assert_eq!(ran["working_directory"], gone.to_str().unwrap(), "{ran:#}");
 }
+
+#[tokio::test]
+async fn fish_is_followed_whatever_becomes_of_its_prompt() {
+    let terms = Terms::new();
+    terms.open("fish").await;
+    for (change, prompt) in [
+        ("function fish_prompt; echo -n 'one> '; end", "one> "),
+        // As environments of Python do it.
+        (
+            "functions -c fish_prompt old; function fish_prompt; echo -n '(env) '; old; end",
+            "(env) one> ",
+        ),
+        (
+            "functions -e fish_prompt; functions -c old fish_prompt",
+            "one> ",
+        ),
+        ("functions -e fish_prompt", "> "),
+    ] {
+        let changed = terms.run(change).await;
+        assert_eq!(changed["exit_code"], 0, "{change}: {changed:#}");
+        let ran = terms.run("sh -c 'echo hi; exit 3'").await;
+        assert_eq!(
+            outcome(&ran),
+            ("finished", Some(3), "hi\n"),
+            "{change}: {ran:#}"
+        );
+        let screen = terms.screen().await;
+        let last = screen
+            .trim_end_matches('\n')
+            .lines()
+            .last()
+            .unwrap_or_default();
+        assert!(
+            prompt.starts_with(last.trim_end()) && !last.is_empty(),
+            "{change}: {screen}"
+        );
+    }
+}

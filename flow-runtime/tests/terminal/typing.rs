@@ -334,3 +334,49 @@ async fn tabs_in_lines_that_are_pasted_are_tabs_in_every_shell() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_ctrl_c_after_a_pipeline_reaches_all_of_it() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for _ in 0..10 {
+            terms.send("cat | sleep 1000\n").await;
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run("echo after").await;
+            assert_eq!(ran["output"], "after\n", "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_typed_ahead_is_one_for_the_program_that_reads_it() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        if shell == "zsh" {
+            // It is still in the mode in which it edits lines when the second one comes.
+            let slow = "zle-line-finish() { repeat 50000 :; }; zle -N zle-line-finish";
+            terms.run(slow).await;
+        }
+        terms.send("sh -c 'read x; echo \"got $x\"; cat'\n").await;
+        terms.send("one\n").await;
+        terms.expect("^got one$").await;
+        terms.keys(&["ctrl-d"]).await;
+        let ran = terms.run("echo after").await;
+        assert_eq!(ran["output"], "after\n", "{shell}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_quit_by_its_key_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("ulimit -c 0").await;
+        terms.send("sleep 1000\n").await;
+        terms.keys(&["ctrl-\\"]).await;
+        let ran = terms.run("echo after").await;
+        assert_eq!(ran["output"], "after\n", "{shell}: {ran:#}");
+    }
+}

@@ -113,6 +113,12 @@ impl State {
         }
     }
 
+    /// Whether whoever reads what is typed takes pasted text.
+    pub(super) fn takes_paste(&self) -> bool {
+        let at_prompt = self.phase == Phase::Prompt;
+        self.screen.wants_bracketed_paste() || at_prompt && self.fish_pastes
+    }
+
     /// A line editor begins to take pasted text, or does not take it any more.
     fn pastes(&mut self, begins: bool) {
         if self.echo.is_drawn() {
@@ -126,6 +132,7 @@ impl State {
             self.hear(&heard);
         }
         if begins {
+            self.fish_pastes |= self.shell == Some(Shell::Fish) && self.phase != Phase::Running;
             return;
         }
         // So the line editor of a shell ends; fish begins again with the same line.
@@ -221,6 +228,7 @@ impl Pieces for State {
                 | Mark::Starting
                 | Mark::Started
                 | Mark::Ended(_)
+                | Mark::Ready(_)
                 | Mark::LineStart => {
                     self.believe(mark);
                     return true;
@@ -240,12 +248,12 @@ impl State {
         ends.then(|| self.uninterrupted()).flatten()
     }
 
-    /// The shell has acted on an interrupt. fish may have lost the mark behind its prompt.
+    /// The shell has acted on an interrupt. fish may lose the mark behind its prompt all the same, and
+    /// is looked at until it has said it.
     fn acted(&mut self) {
-        if self.shell == Some(Shell::Fish) {
-            self.over();
-        } else if let Some(interrupt) = &mut self.interrupt
+        if let Some(interrupt) = &mut self.interrupt
             && interrupt.ends_with_prompt()
+            && self.shell != Some(Shell::Fish)
         {
             interrupt.noticed();
         }
@@ -264,6 +272,7 @@ impl State {
             | Mark::Continuation
             | Mark::Erroneous
             | Mark::Starting
+            | Mark::Ready(_)
             | Mark::LineStart => None,
         };
         if self.echo.is_drawn() {
@@ -330,15 +339,30 @@ impl State {
             Mark::Prompt => {
                 if self.phase == Phase::Running {
                     self.ended_unseen();
-                    // It has written its environment down before it says that there is a prompt
-                    // after all, behind an interrupt.
-                    self.untold = self.shell != Some(Shell::Fish);
                 }
                 if std::mem::take(&mut self.typing) {
                     self.answered();
                 }
                 self.phase = Phase::Ended;
                 self.unmarked = Some(Unmarked::now());
+            }
+            Mark::Ready(key) => {
+                if self
+                    .interrupt
+                    .as_ref()
+                    .is_some_and(|it| it.is_answered(key))
+                {
+                    self.uninterrupted();
+                    if self.phase == Phase::Running {
+                        self.ended_unseen();
+                        // It has written its environment down before it answers.
+                        self.untold = false;
+                    }
+                    if std::mem::take(&mut self.typing) {
+                        self.answered();
+                    }
+                    self.prompted();
+                }
             }
             Mark::PromptStart => {
                 if let (Phase::Prompt, Some(run), Some(shell)) =

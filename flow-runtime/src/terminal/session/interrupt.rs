@@ -40,11 +40,6 @@ const DOUBTFUL_LOOK: Duration = Duration::from_millis(1);
 
 /// How long a command that was given up may take over its interrupt.
 const GIVING_UP: Duration = Duration::from_secs(2);
-/// How long a line that was entered may take to begin, what it begins to come to the front, and how
-/// often that is looked at.
-const UNBEGUN: Duration = Duration::from_secs(2);
-const UNSEEN: Duration = Duration::from_millis(300);
-const LOOK: Duration = Duration::from_millis(2);
 
 /// A ctrl-c that was typed at a shell's prompt and has not brought about the next one.
 #[derive(Debug)]
@@ -56,27 +51,27 @@ pub(super) struct Interrupt {
     waits: u32,
     /// How many prompts there were, when it is for a command that was given up: over with the next.
     given_up: Option<u64>,
-    /// Whether there was one is not known: a key was typed that brings it out.
+    /// Whether there was one is not known: an empty line was typed that brings it out.
     doubt: Option<Doubt>,
+    /// The key that was typed last for fish to answer. An answer to an earlier one says nothing: the
+    /// shell has yet to read what came behind that.
+    asked: Option<u8>,
     /// The shell has acted on it and is about to show its prompt: what is typed before that would
     /// be shown ahead of it, and be answered in its line.
     acted: bool,
 }
 
-/// What was typed to bring an interrupt out.
+/// An empty line that was typed to bring an interrupt out.
 #[derive(Clone, Copy, Debug)]
-enum Doubt {
-    /// An empty line. How many prompts there were before it, and whether the shell was seen to rest
-    /// at the next one.
-    Line { prompts: u64, rested: bool },
-    /// What makes fish say that it is at its prompt.
-    Clear,
+struct Doubt {
+    /// How many prompts there were before it.
+    prompts: u64,
+    /// Whether the shell was seen to rest at the next one.
+    rested: bool,
 }
 
-/// What makes fish clear its line and say that it is at its prompt.
-const CLEAR: &[u8] = b"\x1b[9134~";
-/// The same where fish takes keys for pasted text, the end of which was thrown away.
-const UNPASTE: &[u8] = b"\x1b[201~\x1b[9134~";
+/// How many keys there are that fish answers. One is used again only after all the others.
+const KEYS: u8 = 10;
 
 impl Interrupt {
     pub(super) fn typed(now: Instant) -> Interrupt {
@@ -87,6 +82,7 @@ impl Interrupt {
             waits: 0,
             given_up: None,
             doubt: None,
+            asked: None,
             acted: false,
         }
     }
@@ -99,19 +95,24 @@ impl Interrupt {
         }
     }
 
-    fn doubtful(now: Instant, doubt: Doubt) -> Interrupt {
+    fn doubtful(now: Instant) -> Interrupt {
         Interrupt {
             until: now + DOUBT,
             look_at: now + DOUBTFUL_LOOK,
             pause: DOUBTFUL_LOOK,
-            doubt: Some(doubt),
             ..Interrupt::typed(now)
         }
     }
 
-    /// Whether it is over with the next prompt: an empty line brings that by itself.
+    /// Whether it is over with the next prompt: an empty line brings that by itself, and fish that
+    /// was asked says it.
     pub(super) fn ends_with_prompt(&self) -> bool {
-        !matches!(self.doubt, Some(Doubt::Line { .. })) && self.given_up.is_none()
+        self.doubt.is_none() && self.asked.is_none() && self.given_up.is_none()
+    }
+
+    /// Whether this is the answer to what was asked.
+    pub(super) fn is_answered(&self, key: u8) -> bool {
+        self.asked == Some(key)
     }
 
     /// The shell has acted on it; what is left is to wait for the prompt.
@@ -160,6 +161,7 @@ impl Session {
             return;
         }
         let rests = self.rests() == Some(true);
+        let until = interrupt.until;
         if interrupt.given_up.is_some() {
             interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
             interrupt.look_at = now + interrupt.pause;
@@ -169,58 +171,46 @@ impl Session {
                 }
                 Some(_) => {}
                 None if rests && self.edits() => {
-                    self.nudge(interrupt.waits > 0);
                     interrupt.waits += 1;
+                    self.nudge(state);
                 }
                 None => {}
             }
-            if now >= interrupt.until {
+            if now >= until {
                 state.uninterrupted();
             }
             return;
         }
-        if let Some(doubt) = interrupt.doubt {
+        if let Some(Doubt { prompts, rested }) = interrupt.doubt {
             interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
             interrupt.look_at = now + interrupt.pause;
-            match doubt {
-                Doubt::Line { prompts, rested } => {
-                    let there = rests && state.prompts > prompts && self.reads();
-                    if there && rested || now >= interrupt.until {
-                        state.uninterrupted();
-                    } else {
-                        let rested = there;
-                        interrupt.doubt = Some(Doubt::Line { prompts, rested });
-                    }
-                }
-                Doubt::Clear if now >= interrupt.until => state.interrupt = None,
-                // The interrupt it was to bring out has taken it.
-                Doubt::Clear if rests && self.edits() => {
-                    let _ = self.pty.write(CLEAR);
-                }
-                Doubt::Clear => {}
+            let there = rests && state.prompts > prompts && self.reads();
+            if there && rested || now >= interrupt.until {
+                state.uninterrupted();
+            } else {
+                let rested = there;
+                interrupt.doubt = Some(Doubt { prompts, rested });
             }
             return;
         }
-        if rests {
-            // Who reads lines is not the shell's editor: a hook, a trap.
-            if self.edits() {
-                self.nudge(interrupt.waits > 0);
-            }
-            interrupt.waits += 1;
-        }
         interrupt.pause = LAST_LOOK.min(interrupt.pause * 2);
         interrupt.look_at = now + interrupt.pause;
-        if interrupt.waits >= LOOKS || now >= interrupt.until {
+        interrupt.waits += u32::from(rests);
+        let is_deaf = interrupt.waits >= LOOKS || now >= until;
+        // Who reads lines is not the shell's editor: a hook, a trap.
+        if rests && self.edits() {
+            self.nudge(state);
+        }
+        if is_deaf {
             state.uninterrupted();
         }
     }
 
     /// Makes a shell that waits for a key act on its interrupt.
-    fn nudge(&self, again: bool) {
+    fn nudge(&self, state: &mut State) {
+        let again = state.interrupt.as_ref().is_some_and(|it| it.waits > 1);
         if self.program.shell == Some(Shell::Fish) {
-            // It clears its line and says that it is at its prompt.
-            let unpastes = again && self.pty.has_discarded();
-            let _ = self.pty.write(if unpastes { UNPASTE } else { CLEAR });
+            self.ask(state, again && self.pty.has_discarded());
             return;
         }
         // Any signal ends the wait for a key, and this one means nothing without a child that has
@@ -228,6 +218,18 @@ impl Session {
         // noting it twice is noting it once.
         let signal = if again { Signal::INT } else { Signal::CHILD };
         process::signal(self.pid, signal);
+    }
+
+    /// Types the key by which fish clears its line and says that it is at its prompt. `pasting` says
+    /// that it may take keys for pasted text, the end of which was thrown away.
+    fn ask(&self, state: &mut State, pasting: bool) {
+        state.next_key = (state.next_key + 1) % KEYS;
+        let key = state.next_key;
+        let end = if pasting { "\x1b[201~" } else { "" };
+        let typed = self.pty.write(format!("{end}\x1b[914{key}~").as_bytes());
+        if let (Ok(_), Some(interrupt)) = (typed, &mut state.interrupt) {
+            interrupt.asked = Some(key);
+        }
     }
 
     /// Whether the shell sleeps over its terminal, and not over what makes its next prompt. Where
@@ -274,20 +276,17 @@ impl Session {
             self.pty.ring();
             return;
         }
-        let prompts = state.prompts;
-        let rested = false;
-        let (key, doubt): (&[u8], _) = match state.shell {
-            Some(Shell::Fish) => (CLEAR, Doubt::Clear),
-            Some(Shell::Bash | Shell::Zsh | Shell::Posix) => {
-                (b"\n", Doubt::Line { prompts, rested })
-            }
-            None => return,
-        };
         // Its echo is no output.
         state.flush_clean();
         state.typing = true;
-        if self.pty.write(key).is_ok() {
-            state.interrupt = Some(Interrupt::doubtful(Instant::now(), doubt));
+        let mut interrupt = Interrupt::doubtful(Instant::now());
+        if state.shell == Some(Shell::Fish) {
+            state.interrupt = Some(interrupt);
+            self.ask(&mut state, false);
+        } else if self.pty.write(b"\n").is_ok() {
+            let (prompts, rested) = (state.prompts, false);
+            interrupt.doubt = Some(Doubt { prompts, rested });
+            state.interrupt = Some(interrupt);
         }
         drop(state);
         self.pty.ring();
@@ -300,67 +299,6 @@ impl Session {
             let interrupt = Interrupt::giving_up(Instant::now(), prompts);
             lock(&self.state).interrupt = Some(interrupt);
             self.pty.ring();
-        }
-    }
-
-    /// Waits until what was entered right before has begun: an interrupt that comes earlier throws
-    /// it away, or is the shell's own. A shell that does it itself is not told from one that is
-    /// about to start a program, and not waited for long.
-    pub(in crate::terminal) async fn begun(&self) {
-        loop {
-            {
-                let state = lock(&self.state);
-                let since = state.entered_at.map(|at| at.elapsed());
-                let longest = match state.phase {
-                    Phase::Prompt if state.typed && state.entered => UNBEGUN,
-                    Phase::Running => UNSEEN,
-                    Phase::Starting | Phase::Prompt | Phase::Ended => return,
-                };
-                let is_late = since.is_none_or(|since| since >= longest);
-                if is_late || state.exit.is_some() || self.program.shell.is_none() {
-                    return;
-                }
-            }
-            // What rests waits for keys, or for what it has started. Who is to become another
-            // program would take an interrupt for the shell.
-            let front = self.pty.foreground().filter(|front| *front != self.pid);
-            let image = front.and_then(process::image);
-            let is_another = image.is_some() && image != process::image(self.pid);
-            if is_another || self.asleep().is_some() {
-                return;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Waits until what was entered right before has been taken, and whoever reads next waits for
-    /// more: an end of input is one only in the mode in which that reads. A shell that edits lines,
-    /// and one that is about to start a program, would take or lose it.
-    pub(in crate::terminal) async fn reading(&self) {
-        let mut before = None;
-        loop {
-            {
-                let state = lock(&self.state);
-                let since = state.entered_at.map(|at| at.elapsed());
-                let is_late = since.is_none_or(|since| since >= UNBEGUN);
-                if is_late || state.exit.is_some() {
-                    return;
-                }
-            }
-            // In this order: what was typed has reached it, then it waits for more.
-            let read = self.pty.unread() == 0;
-            let front = self.pty.foreground();
-            if read && front.is_some_and(process::reads_terminal) {
-                return;
-            }
-            // Not of every program it is known what it sleeps over; several processes are not seen
-            // in one moment.
-            let asleep = self.asleep();
-            if asleep.is_some() && asleep == before {
-                return;
-            }
-            before = asleep;
-            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -385,5 +323,41 @@ impl Session {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::options::Options;
+    use crate::terminal::pty::Mode;
+
+    #[test]
+    fn fish_is_at_its_prompt_when_it_has_answered_the_last_key_it_was_asked_with() {
+        let mut state = State::new(Some(Shell::Fish), 7, "n0", &Options::default());
+        let mark = |name: &str| format!("\x1b]133;{name};n0\x07").into_bytes();
+        state.take(&mark("B"));
+        let editing = Mode {
+            echo: false,
+            lines: false,
+        };
+        state.expect("half", editing, Some(7));
+        state.expect("\x03", editing, Some(7));
+        let asked = |state: &mut State, key| {
+            state.interrupt.as_mut().expect("an interrupt").asked = Some(key);
+        };
+        asked(&mut state, 1);
+        asked(&mut state, 2);
+        // What was typed behind the first key is yet to be read, and its prompt yet to be shown.
+        state.take(&[mark("R;1"), mark("A"), mark("B")].concat());
+        assert!(state.interrupt.is_some());
+        state.take(&mark("R;2"));
+        assert!(state.interrupt.is_none());
+        let seen = (state.phase, state.typed, state.prompts);
+        assert_eq!(seen.0, Phase::Prompt);
+        assert!(!seen.1);
+        // Nobody waits for this any more: it is not the prompt behind a command.
+        state.take(&mark("R;1"));
+        assert_eq!((state.phase, state.typed, state.prompts), seen);
     }
 }

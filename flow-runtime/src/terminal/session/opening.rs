@@ -165,6 +165,7 @@ impl State {
             unmarked: None,
             hidden: false,
             lost: false,
+            fish_pastes: false,
             code: None,
             untold: false,
             mode: Mode {
@@ -173,6 +174,7 @@ impl State {
             },
             interrupt: None,
             interrupts: 0,
+            next_key: 0,
             prompts: 0,
             run: None,
             outgoing: Vec::new(),

@@ -33,6 +33,21 @@ pub enum Place {
     Gone,
 }
 
+/// Since when everything in a session rests. Several processes are not seen in one moment, and one
+/// that is being started may not be seen at all: what rests is what has not computed for a while.
+#[derive(Debug, Default)]
+pub(super) struct Rest(Option<(u64, Instant)>);
+
+impl Rest {
+    /// Whether it does so for long enough, by what it has computed if it sleeps now.
+    pub(super) fn lasts(&mut self, asleep: Option<u64>) -> bool {
+        let now = Instant::now();
+        let before = self.0.filter(|(work, _)| Some(*work) == asleep);
+        self.0 = before.or(asleep.map(|work| (work, now)));
+        before.is_some_and(|(_, since)| now >= since + QUIET)
+    }
+}
+
 impl Session {
     /// Waits until the first prompt is there, or the program has fallen quiet, or ended.
     pub(in crate::terminal) async fn settled(&self, limit: Duration) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
+use super::place::Rest;
 use super::{Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::{Capture, Shown};
 use crate::terminal::echo::Echoer;
@@ -570,7 +571,7 @@ impl Session {
         let mode = self.pty.mode();
         let mut lines = VecDeque::new();
         let command = command.trim_end_matches('\n');
-        let pasted = is_pasted(command) && !mode.lines && state.screen.wants_bracketed_paste();
+        let pasted = is_pasted(command) && !mode.lines && state.takes_paste();
         if pasted {
             let text = command.replace('\n', "\r");
             lines.push_back(format!("{PASTE}{text}\x1b[201~"));
@@ -640,7 +641,7 @@ impl Session {
         let until = tokio::time::Instant::now() + limit.min(PATIENCE);
         let takes = || {
             let state = lock(&self.state);
-            state.phase != Phase::Prompt || state.screen.wants_bracketed_paste()
+            state.phase != Phase::Prompt || state.takes_paste()
         };
         while !takes() && self.rests() == Some(false) && tokio::time::Instant::now() < until {
             tokio::time::sleep(DOUBT).await;
@@ -653,8 +654,7 @@ impl Session {
         let mut moments = self.moments.subscribe();
         let mut until = deadline.min(tokio::time::Instant::now() + PATIENCE);
         let mut unread = u64::MAX;
-        // What everything had computed when it was seen at rest, and since when.
-        let mut rest: Option<(u64, tokio::time::Instant)> = None;
+        let mut rest = Rest::default();
         loop {
             moments.borrow_and_update();
             let now = tokio::time::Instant::now();
@@ -681,12 +681,9 @@ impl Session {
                     // What was sent right before may have told a program to end. Who does nothing
                     // any more does not end either; who only pauses, between two programs, may.
                     Phase::Running => {
-                        let asleep = self.asleep();
-                        let before = rest.filter(|(work, _)| Some(*work) == asleep);
-                        if before.is_some_and(|(_, since)| now >= since + QUIET) {
+                        if rest.lasts(self.asleep()) {
                             return;
                         }
-                        rest = before.or(asleep.map(|work| (work, now)));
                         QUIET
                     }
                 }

@@ -23,11 +23,7 @@ impl Session {
         let mut bytes = Vec::new();
         let mut typed = text.to_owned();
         let inner = text.trim_end_matches('\n');
-        if inner.contains('\n')
-            && !inner.contains('\x1b')
-            && !mode.lines
-            && state.screen.wants_bracketed_paste()
-        {
+        if inner.contains('\n') && !inner.contains('\x1b') && !mode.lines && state.takes_paste() {
             let (pasted, entered) = (inner.replace('\n', "\r"), &text[inner.len()..]);
             bytes.extend_from_slice(b"\x1b[200~");
             bytes.extend_from_slice(pasted.as_bytes());
@@ -113,9 +109,13 @@ impl State {
             self.line = line.after(typed, self.shell);
             self.typed = self.line != Line::EMPTY;
             self.released = false;
-            self.entered = typed.contains(['\n', '\x03', '\x04']);
-            let rest = typed.rsplit(['\n', '\x03', '\x04']).next();
-            self.left_over = self.entered && rest.is_some_and(|rest| !rest.is_empty());
+            // Nothing is left of what stands before these.
+            const ENDS: [char; 5] = ['\n', '\x03', '\x04', '\x1a', '\x1c'];
+            // A POSIX shell does not tell that what was entered has begun: this may be for that.
+            let is_ahead = self.shell == Some(Shell::Posix) && entered;
+            self.entered = typed.contains(ENDS) || is_ahead;
+            let rest = typed.rsplit(ENDS).next();
+            self.left_over = !is_ahead && self.entered && rest.is_some_and(|rest| !rest.is_empty());
             self.uninterrupted();
             self.interrupt = typed
                 .contains('\x03')

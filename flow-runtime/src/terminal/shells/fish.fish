@@ -30,27 +30,36 @@ function __flow_return
     return $argv[1]
 end
 
-# Whatever shows the prompt is kept and wrapped, again when it was replaced.
+# Runs before every prompt. Whatever shows it is kept and wrapped, again when it was replaced.
 function __flow_prompt --on-event fish_prompt
     set -l __flow_status $status
     if test "$__flow_count" = 0
         __flow_environment_write
     end
+    set -l __flow_details (functions --details --verbose fish_prompt)
+    if test "$__flow_details[5]" != "$__flow_description"
+        __flow_wrap
+    end
     builtin printf '\e]133;A;%s\a' $__flow_nonce >/dev/tty
     return $__flow_status
 end
 
+# What is wrapped has a name of its own each time: the next prompt may call a copy of this one.
+set -g __flow_wraps 0
+set -g __flow_description 'The prompt, with marks around it'
 function __flow_wrap
     functions -q fish_prompt
     or function fish_prompt
         builtin printf '> '
     end
-    functions -c fish_prompt __flow_user_prompt
-    function fish_prompt
+    set -g __flow_wraps (math $__flow_wraps + 1)
+    set -l __flow_wrapped __flow_user_prompt_$__flow_wraps
+    functions -c fish_prompt $__flow_wrapped
+    function fish_prompt --inherit-variable __flow_wrapped --description $__flow_description
         set -l __flow_status $status
         builtin printf '\e]133;P;%s\a' $__flow_nonce
         __flow_return $__flow_status
-        __flow_user_prompt
+        $__flow_wrapped
         builtin printf '\e]133;B;%s\a' $__flow_nonce
     end
 end
@@ -80,16 +89,18 @@ function __flow_execute
     end
 end
 
-# Says that the prompt is there and empty. The interrupt may have taken the word away that a command
-# has ended.
-function __flow_interrupted
+# Answers a key, by its number: the prompt is there and empty. The interrupt may have taken the word
+# away that a command has ended.
+function __flow_ready
     commandline ''
     __flow_environment_write
-    builtin printf '\e]133;A;%s\a\e]133;B;%s\a' $__flow_nonce $__flow_nonce >/dev/tty
+    builtin printf '\e]133;R;%s;%s\a' $argv[1] $__flow_nonce >/dev/tty
 end
-for mode in default insert
+for mode in default insert visual replace replace_one
     bind -M $mode \e\[9133~ __flow_execute
-    bind -M $mode \e\[9134~ __flow_interrupted
+    for key in 0 1 2 3 4 5 6 7 8 9
+        bind -M $mode \e\[914$key~ "__flow_ready $key"
+    end
 end
 # A tab that is pasted is one; older versions drop it.
 bind -M paste \t 'commandline -i \t'

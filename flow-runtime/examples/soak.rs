@@ -1,0 +1,236 @@
+//! Types at real shells in unlucky moments, again and again, and says what went wrong.
+//!
+//! `cargo run --release -p flow-runtime --example soak -- [SECONDS] [SHELL…] [CASE…]`. What meets once in
+//! a thousand tries shows here, the sooner the busier the machine is: `LOAD=4` adds threads that do
+//! nothing but compute.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use flow_runtime::terminal::{Options, Terminals};
+use serde_json::{Value, json};
+
+const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];
+
+/// What is typed before a command that must then run as always.
+#[derive(Clone, Copy)]
+enum Typed {
+    Text(&'static str),
+    Keys(&'static [&'static str]),
+    /// A command that is not waited for to its end.
+    Left(&'static str),
+    /// A moment of at most so many microseconds.
+    Moment(u64),
+}
+
+use Typed::{Keys, Left, Moment, Text};
+
+const CASES: [(&str, &[Typed]); 16] = [
+    (
+        "interrupt-program",
+        &[Text("sleep 1000\n"), Keys(&["ctrl-c"])],
+    ),
+    (
+        "interrupt-later",
+        &[Text("sleep 1000\n"), Moment(20_000), Keys(&["ctrl-c"])],
+    ),
+    (
+        "interrupt-pipeline",
+        &[Text("cat | sleep 1000\n"), Keys(&["ctrl-c"])],
+    ),
+    (
+        "interrupt-long-pipeline",
+        &[
+            Text("sleep 1000 | sleep 1000 | cat | sleep 1000\n"),
+            Keys(&["ctrl-c"]),
+        ],
+    ),
+    (
+        "interrupt-nested",
+        &[Text("nice sleep 1000\n"), Keys(&["ctrl-c"])],
+    ),
+    ("interrupt-reader", &[Text("cat\n"), Keys(&["ctrl-c"])]),
+    ("interrupt-left", &[Left("sleep 1000"), Keys(&["ctrl-c"])]),
+    (
+        "interrupt-ended",
+        &[Text("true\n"), Moment(3_000), Keys(&["ctrl-c"])],
+    ),
+    ("interrupt-line", &[Text("half"), Keys(&["ctrl-c"])]),
+    (
+        "interrupt-line-later",
+        &[Text("half a line"), Moment(3_000), Keys(&["ctrl-c"])],
+    ),
+    ("interrupt-nothing", &[Keys(&["ctrl-c"])]),
+    (
+        "interrupt-twice",
+        &[
+            Text("half"),
+            Keys(&["ctrl-c"]),
+            Moment(3_000),
+            Keys(&["ctrl-c"]),
+        ],
+    ),
+    ("end-of-input", &[Text("cat\n"), Keys(&["ctrl-d"])]),
+    (
+        "end-of-lines",
+        &[Text("cat\n"), Text("one\n"), Keys(&["ctrl-d"])],
+    ),
+    ("quit-program", &[Text("sleep 1000\n"), Keys(&["ctrl-\\"])]),
+    (
+        "end-of-reader",
+        &[
+            Text("sh -c 'read x; cat'\n"),
+            Text("one\n"),
+            Keys(&["ctrl-d"]),
+        ],
+    ),
+];
+
+struct Soak {
+    terminals: Terminals,
+    home: tempfile::TempDir,
+    random: u64,
+}
+
+impl Soak {
+    async fn call(&self, tool: &str, parameters: Value) -> Value {
+        match self.terminals.call(tool, parameters).await {
+            Ok(answer) => answer,
+            Err(error) => json!({"error": error.to_string()}),
+        }
+    }
+
+    async fn open(&self, shell: &str) {
+        let home = self.home.path().to_string_lossy().into_owned();
+        let environment =
+            json!({"HOME": home, "ZDOTDIR": home, "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": ""});
+        let parameters =
+            json!({"shell": shell, "working_directory": home, "environment": environment});
+        let opened = self.call("open_terminal", parameters).await;
+        assert_eq!(opened["success"], true, "{opened:#}");
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    /// Types, then runs a command; says what was wrong.
+    async fn once(&mut self, typed: &[Typed], tab: bool) -> Option<String> {
+        for typed in typed {
+            let (tool, parameters) = match *typed {
+                Text(text) => ("send_input", json!({"input_text": text})),
+                Keys(keys) => ("send_input", json!({"keys": keys})),
+                Left(command) => ("run_command", json!({"command": command, "timeout": 0.1})),
+                Moment(most) => {
+                    let moment = self.random(most);
+                    tokio::time::sleep(Duration::from_micros(moment)).await;
+                    continue;
+                }
+            };
+            let answer = self.call(tool, parameters).await;
+            if answer["process_running"] != true {
+                return Some(format!("{tool}: {answer}"));
+            }
+        }
+        let (command, wanted) = match tab {
+            true => ("echo 'o\tk'", "o\tk\n"),
+            false => ("echo ok", "ok\n"),
+        };
+        let ran = self
+            .call("run_command", json!({"command": command, "timeout": 10}))
+            .await;
+        let fine = ran["status"] == "finished" && ran["output"] == wanted;
+        (!fine).then(|| {
+            format!(
+                "{} {} {} front {}",
+                ran["status"], ran["output"], ran["error"], ran["foreground"]
+            )
+        })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut seconds = 60;
+    let (mut shells, mut cases) = (Vec::new(), Vec::new());
+    for word in std::env::args().skip(1) {
+        if let Ok(number) = word.parse() {
+            seconds = number;
+        } else if let Some(shell) = SHELLS.iter().find(|shell| **shell == word) {
+            shells.push(*shell);
+        } else if let Some(case) = CASES.iter().find(|(name, _)| *name == word) {
+            cases.push(*case);
+        } else {
+            let names: Vec<_> = CASES.iter().map(|(name, _)| *name).collect();
+            return Err(format!("`{word}` is neither of {SHELLS:?} nor of {names:?}").into());
+        }
+    }
+    if shells.is_empty() {
+        shells.extend(SHELLS);
+    }
+    if cases.is_empty() {
+        cases.extend(CASES);
+    }
+    let load = std::env::var("LOAD")
+        .ok()
+        .and_then(|load| load.parse().ok());
+    for _ in 0..load.unwrap_or(0) {
+        std::thread::spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    let home = tempfile::tempdir()?;
+    std::fs::write(home.path().join(".zshrc"), "PS1='%% '\n")?;
+    std::fs::write(home.path().join(".bashrc"), "PS1='$ '\n")?;
+    std::fs::create_dir_all(home.path().join(".local/share/fish/generated_completions"))?;
+    let mut soak = Soak {
+        terminals: Terminals::new(Options::default())?,
+        home,
+        random: 0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()),
+    };
+    let mut wrong: BTreeMap<(&str, &str), (u32, u32)> = BTreeMap::new();
+    let until = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < until {
+        for shell in &shells {
+            soak.open(shell).await;
+            for round in 0..5 {
+                for (name, typed) in &cases {
+                    let began = Instant::now();
+                    let tab = round % 2 == 1 && *shell != "dash";
+                    let fault = soak.once(typed, tab).await;
+                    let count = wrong.entry((shell, name)).or_default();
+                    count.0 += 1;
+                    if let Some(fault) = fault {
+                        count.1 += 1;
+                        println!("{shell} {name} after {:?}: {fault}", began.elapsed());
+                        let screen = soak.call("get_screen_content", json!({})).await;
+                        let screen = screen["screen_content"].as_str().unwrap_or_default();
+                        println!(
+                            "    {}",
+                            screen
+                                .trim_end()
+                                .lines()
+                                .rev()
+                                .take(6)
+                                .collect::<Vec<_>>()
+                                .join(" <- ")
+                        );
+                        soak.call("exit_terminal", json!({})).await;
+                        soak.open(shell).await;
+                    }
+                }
+            }
+            soak.call("exit_terminal", json!({})).await;
+        }
+    }
+    for ((shell, name), (tries, faults)) in wrong {
+        println!("{shell:5} {name:24} {faults} of {tries}");
+    }
+    soak.terminals.close_all().await;
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Keys that come right behind a line, and are for what the line starts.
+//!
+//! A key for which the kernel sends a signal throws away what nobody has read, and the signal goes to
+//! whoever is in front: the shell, as long as it has not begun with the line, and a copy of the shell
+//! that is about to become a program and takes the signal for the shell's. The key that ends the
+//! input of a program is one only in the mode in which that reads. So such a key waits until it finds
+//! whom it is for.
+
+use std::time::{Duration, Instant};
+
+use super::place::Rest;
+use super::{Phase, QUIET, Session};
+use crate::terminal::{lock, process};
+
+/// How long a line that was entered may take.
+const LONGEST: Duration = Duration::from_secs(2);
+/// The same where the system tells nothing of processes.
+const UNSEEN: Duration = Duration::from_millis(300);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// What a session computes, in the system's ticks of 10 ms, until it is taken to do so by itself and
+/// not to be about to start something.
+const COMPUTES: u64 = 10;
+
+impl Session {
+    /// How long ago a line was entered that may not have begun.
+    fn entered_lately(&self) -> Option<Duration> {
+        let state = lock(&self.state);
+        let since = state.entered_at?.elapsed();
+        (state.exit.is_none() && since < LONGEST).then_some(since)
+    }
+
+    /// Waits until what was entered right before has begun, and the programs that it starts are in
+    /// front.
+    pub(in crate::terminal) async fn begun(&self) {
+        let mut rest = Rest::default();
+        let (mut began, mut computed) = (None, None);
+        while let Some(since) = self.entered_lately() {
+            let waits = {
+                let state = lock(&self.state);
+                match state.phase {
+                    Phase::Prompt => state.typed && state.entered,
+                    Phase::Running => true,
+                    Phase::Starting | Phase::Ended => false,
+                }
+            };
+            let Some(front) = self.pty.foreground().filter(|_| waits) else {
+                return;
+            };
+            let asleep = self.asleep();
+            let is_there = match front == self.pid {
+                // A command of the shell itself asks for something.
+                true => self.pty.unread() == 0 && process::reads_terminal(front),
+                // Some lose a signal as long as they are starting.
+                false if process::has_become(self.pid, front) => {
+                    let began = *began.get_or_insert_with(Instant::now);
+                    asleep.is_some() || began.elapsed() >= QUIET
+                }
+                false => false,
+            };
+            if is_there || rest.lasts(asleep) {
+                return;
+            }
+            // Whoever computes for so long is what was started.
+            match process::work(self.pid) {
+                Some(work) if work >= *computed.get_or_insert(work) + COMPUTES => return,
+                None if since >= UNSEEN => return,
+                Some(_) | None => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Waits until what was entered right before has been taken, and whoever reads next waits for
+    /// more.
+    pub(in crate::terminal) async fn reading(&self) {
+        let mut rest = Rest::default();
+        while self.entered_lately().is_some() {
+            // In this order: what was typed has reached it, then it waits for more.
+            let read = self.pty.unread() == 0;
+            let front = self.pty.foreground();
+            let reads = read && front.is_some_and(process::reads_terminal);
+            // Not of every program it is known what it sleeps over.
+            if reads || rest.lasts(self.asleep()) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
