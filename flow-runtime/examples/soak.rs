@@ -17,6 +17,8 @@ const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];
 enum Typed {
     Text(&'static str),
     Keys(&'static [&'static str]),
+    /// Both in one call.
+    Line(&'static str, &'static [&'static str]),
     /// A command that is not waited for to its end.
     Left(&'static str),
     /// A moment of at most so many microseconds.
@@ -25,65 +27,64 @@ enum Typed {
 
 use Typed::{Keys, Left, Moment, Text};
 
-const CASES: [(&str, &[Typed]); 16] = [
-    (
-        "interrupt-program",
-        &[Text("sleep 1000\n"), Keys(&["ctrl-c"])],
-    ),
+const INTERRUPT: Typed = Keys(&["ctrl-c"]);
+const END: Typed = Keys(&["ctrl-d"]);
+
+const CASES: &[(&str, &[Typed])] = &[
+    ("interrupt-program", &[Text("sleep 1000\n"), INTERRUPT]),
     (
         "interrupt-later",
-        &[Text("sleep 1000\n"), Moment(20_000), Keys(&["ctrl-c"])],
+        &[Text("sleep 1000\n"), Moment(20_000), INTERRUPT],
     ),
     (
         "interrupt-pipeline",
-        &[Text("cat | sleep 1000\n"), Keys(&["ctrl-c"])],
+        &[Text("cat | sleep 1000\n"), INTERRUPT],
     ),
     (
         "interrupt-long-pipeline",
         &[
             Text("sleep 1000 | sleep 1000 | cat | sleep 1000\n"),
-            Keys(&["ctrl-c"]),
+            INTERRUPT,
         ],
     ),
+    ("interrupt-nested", &[Text("nice sleep 1000\n"), INTERRUPT]),
+    ("interrupt-reader", &[Text("cat\n"), INTERRUPT]),
+    ("interrupt-output", &[Text("yes\n"), INTERRUPT]),
     (
-        "interrupt-nested",
-        &[Text("nice sleep 1000\n"), Keys(&["ctrl-c"])],
+        "interrupt-later-output",
+        &[Text("yes\n"), Moment(20_000), INTERRUPT],
     ),
-    ("interrupt-reader", &[Text("cat\n"), Keys(&["ctrl-c"])]),
-    ("interrupt-left", &[Left("sleep 1000"), Keys(&["ctrl-c"])]),
+    ("interrupt-left", &[Left("sleep 1000"), INTERRUPT]),
     (
         "interrupt-ended",
-        &[Text("true\n"), Moment(3_000), Keys(&["ctrl-c"])],
+        &[Text("true\n"), Moment(3_000), INTERRUPT],
     ),
-    ("interrupt-line", &[Text("half"), Keys(&["ctrl-c"])]),
+    (
+        "interrupt-ahead",
+        &[Text("true\n"), Text("sleep 1000\n"), INTERRUPT],
+    ),
+    ("interrupt-line", &[Text("half"), INTERRUPT]),
     (
         "interrupt-line-later",
-        &[Text("half a line"), Moment(3_000), Keys(&["ctrl-c"])],
+        &[Text("half a line"), Moment(3_000), INTERRUPT],
     ),
-    ("interrupt-nothing", &[Keys(&["ctrl-c"])]),
+    ("interrupt-nothing", &[INTERRUPT]),
     (
         "interrupt-twice",
-        &[
-            Text("half"),
-            Keys(&["ctrl-c"]),
-            Moment(3_000),
-            Keys(&["ctrl-c"]),
-        ],
+        &[Text("half"), INTERRUPT, Moment(3_000), INTERRUPT],
     ),
-    ("end-of-input", &[Text("cat\n"), Keys(&["ctrl-d"])]),
     (
-        "end-of-lines",
-        &[Text("cat\n"), Text("one\n"), Keys(&["ctrl-d"])],
+        "interrupt-with-line",
+        &[Typed::Line("sleep 1000", &["enter", "ctrl-c"])],
     ),
-    ("quit-program", &[Text("sleep 1000\n"), Keys(&["ctrl-\\"])]),
+    ("end-of-input", &[Text("cat\n"), END]),
+    ("end-of-lines", &[Text("cat\n"), Text("one\n"), END]),
     (
         "end-of-reader",
-        &[
-            Text("sh -c 'read x; cat'\n"),
-            Text("one\n"),
-            Keys(&["ctrl-d"]),
-        ],
+        &[Text("sh -c 'read x; cat'\n"), Text("one\n"), END],
     ),
+    ("quit-program", &[Text("sleep 1000\n"), Keys(&["ctrl-\\"])]),
+    ("stop-program", &[Text("sleep 1000\n"), Keys(&["ctrl-z"])]),
 ];
 
 struct Soak {
@@ -123,6 +124,9 @@ impl Soak {
             let (tool, parameters) = match *typed {
                 Text(text) => ("send_input", json!({"input_text": text})),
                 Keys(keys) => ("send_input", json!({"keys": keys})),
+                Typed::Line(text, keys) => {
+                    ("send_input", json!({"input_text": text, "keys": keys}))
+                }
                 Left(command) => ("run_command", json!({"command": command, "timeout": 0.1})),
                 Moment(most) => {
                     let moment = self.random(most);
@@ -139,9 +143,8 @@ impl Soak {
             true => ("echo 'o\tk'", "o\tk\n"),
             false => ("echo ok", "ok\n"),
         };
-        let ran = self
-            .call("run_command", json!({"command": command, "timeout": 10}))
-            .await;
+        let parameters = json!({"command": command, "timeout": 10});
+        let ran = self.call("run_command", parameters).await;
         let fine = ran["status"] == "finished" && ran["output"] == wanted;
         (!fine).then(|| {
             format!(
@@ -199,7 +202,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         for shell in &shells {
             soak.open(shell).await;
             for round in 0..5 {
-                for (name, typed) in &cases {
+                for (name, typed) in cases.iter().copied() {
                     let began = Instant::now();
                     let tab = round % 2 == 1 && *shell != "dash";
                     let fault = soak.once(typed, tab).await;

@@ -29,6 +29,7 @@ mod echo;
 mod environment;
 mod error;
 mod key;
+mod lag;
 mod options;
 mod page;
 mod pattern;

@@ -18,6 +18,7 @@ use rustix::termios::{
 };
 
 use super::error::Error;
+use super::lag::{Late, lag};
 use super::lock;
 use super::options::Size;
 use crate::secret;
@@ -135,6 +136,7 @@ impl Pty {
     /// Writes, now or as soon as the terminal takes it. Says how much waits for a program that
     /// does not read.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, usize> {
+        lag(Late::Writer);
         let mut waiting = lock(&self.waiting);
         if self.interrupts(bytes) {
             self.discard(&mut waiting);

@@ -293,7 +293,7 @@ async fn what_a_shell_shows_before_its_prompt_is_no_output() {
         let terms = Terms::new();
         let session = terms.open(shell).await;
         if shell == "fish" {
-            terms.run("functions -e __flow_user_prompt; function __flow_user_prompt; echo -n '> '; end").await;
+            terms.run("function fish_prompt; echo -n '> '; end").await;
         }
         let read = async |mode: &str| {
             let asked = json!({"session_id": session, "content_mode": mode});

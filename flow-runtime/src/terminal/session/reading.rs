@@ -8,6 +8,7 @@ use super::interrupt::Interrupt;
 use super::run::Run;
 use super::unmarked::Unmarked;
 use super::{Moment, Phase, QUIET, Session, State};
+use crate::terminal::lag::{Late, lag};
 use crate::terminal::program::Shell;
 use crate::terminal::{lock, process};
 
@@ -24,6 +25,7 @@ impl Session {
         loop {
             let until = self.deadline();
             self.pty.wait(alarm, open, until);
+            lag(Late::Reader);
             // Read and taken under one lock: for whoever looks, there is nothing in between.
             let state = lock(&self.state);
             if state.closed {
