@@ -42,7 +42,7 @@ pub(super) struct Terminal {
 /// A key that means nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// The key, behind the name of its table.
+    /// The key.
     pub key: String,
     /// The one that was perhaps meant.
     pub meant: Option<String>,
@@ -73,7 +73,7 @@ impl Settings {
             owner,
         };
         let mut settings = Settings::default();
-        settings.note_unknown("", &table, &KEYS);
+        settings.note_unknown(&table);
         if let Some(value) = table.get(WORKFLOWS) {
             let form = "`workflows` is a list of directories, such as `workflows = [\"flows\"]`";
             let listed = reader.texts(value, form)?;
@@ -83,19 +83,28 @@ impl Settings {
             let Some(table) = value.as_table() else {
                 return Err(reader.wrong("`terminal` is a table: write `[terminal]` on a line"));
             };
-            settings.note_unknown("terminal.", table, &TERMINAL_KEYS);
+            // What was to bound terminals must not be passed over for a slip of the pen.
+            let unknown = table
+                .keys()
+                .find(|it| !TERMINAL_KEYS.contains(&it.as_str()));
+            if let Some(key) = unknown {
+                let way = match suggest::nearest(key, TERMINAL_KEYS.iter().copied()) {
+                    Some(meant) => format!("did you mean `terminal.{meant}`?"),
+                    None => format!("there are `{}`", TERMINAL_KEYS.join("`, `")),
+                };
+                return Err(reader.wrong(format!("`terminal.{key}` means nothing; {way}")));
+            }
             settings.terminal = reader.terminal(table)?;
         }
         Ok(settings)
     }
 
-    fn note_unknown(&mut self, prefix: &str, table: &toml::Table, known: &[&'static str]) {
-        let full = |key: &str| format!("{prefix}{key}");
-        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
+    fn note_unknown(&mut self, table: &toml::Table) {
+        for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             self.unknown.push(Unknown {
-                key: full(key),
-                meant: suggest::nearest(key, known.iter().copied()).map(full),
-                known: known.iter().map(|key| full(key)).collect(),
+                key: key.clone(),
+                meant: suggest::nearest(key, KEYS.iter().copied()).map(str::to_owned),
+                known: KEYS.iter().map(|key| (*key).to_owned()).collect(),
             });
         }
     }

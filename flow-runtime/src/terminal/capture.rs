@@ -281,13 +281,13 @@ impl Capture {
 }
 
 fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
+    (0..=bytes.len()).find(|at| bytes[*at..].starts_with(part))
 }
 
 /// Where the echo of a line ends; `None` while it has not come.
 fn after_echo(bytes: &[u8], line: &[u8], ends: &[&[u8]]) -> Option<usize> {
     let mut from = 0;
-    while let Some(at) = position(&bytes[from..], line) {
+    while let Some(at) = position(bytes.get(from..)?, line) {
         let after = from + at + line.len();
         if let Some(end) = ends.iter().find(|end| bytes[after..].starts_with(end)) {
             return Some(after + end.len());

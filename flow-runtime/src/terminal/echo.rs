@@ -38,6 +38,41 @@ impl Line {
     fn is_edited(&self) -> bool {
         matches!(self.echoer, Echoer::Editor | Echoer::Later)
     }
+
+    /// How much of it is shown with this character, behind so much and the character before.
+    fn next(&self, matched: usize, before: Option<char>, character: char) -> Option<usize> {
+        let wanted = |at: usize| self.text.get(at).copied();
+        if wanted(matched) == Some(character) {
+            return Some(matched + 1);
+        }
+        if matched == 0 {
+            // An editor may have gone back to the first column before it draws.
+            return (self.is_edited() && character == '\r').then_some(0);
+        }
+        if !self.is_edited() {
+            // An editor may have put this between two characters where the line is full.
+            let is_wrap = match character {
+                '\r' | '\n' => true,
+                ' ' => before != Some(' '),
+                _ => false,
+            };
+            return is_wrap.then_some(matched);
+        }
+        // An editor breaks lines where they are full, shows a tab as blanks, and may go back to draw
+        // the line once more.
+        if is_blank(character) {
+            return Some(matched);
+        }
+        let blanks = self.text[matched..self.text.len() - 1]
+            .iter()
+            .take_while(|blank| is_blank(**blank));
+        let at = matched + blanks.count();
+        let again = before == Some('\r') && wanted(0) == Some(character);
+        match wanted(at) == Some(character) {
+            true => Some(at + 1),
+            false => again.then_some(1),
+        }
+    }
 }
 
 /// What a line editor draws while it is at a line.
@@ -56,6 +91,8 @@ pub(super) struct Echo {
     expected: VecDeque<Line>,
     drawn: Option<Drawn>,
     held: VecDeque<char>,
+    /// Which of the expected lines the held text may be.
+    candidate: usize,
     /// Characters of the expected line that the held text has.
     matched: usize,
     /// Characters seen since something was expected.
@@ -153,8 +190,10 @@ impl Echo {
             return;
         };
         let Drawn { typed, text, .. } = drawn;
-        if !typed.is_empty() {
-            self.expected.pop_front();
+        let mut lines = self.expected.iter();
+        let whole = |line: &Line| line.text.iter().copied().eq(typed.chars().chain(['\n']));
+        if let Some(drawn) = lines.position(whole) {
+            self.expected.remove(drawn);
         }
         let rest = &text[end_of_drawing(&typed, &text)..];
         out.push_str(rest.trim_start_matches([' ', '\r']));
@@ -217,23 +256,18 @@ impl Echo {
     fn take(&mut self, character: char, later: bool, out: &mut String) {
         let mut next = VecDeque::from([character]);
         while let Some(character) = next.pop_front() {
-            let Some(line) = self.expected.front() else {
-                out.push(character);
-                continue;
-            };
-            let believed = line.echoer != Echoer::Later || later;
-            match believed.then(|| self.next(line, character)).flatten() {
-                Some(matched) if matched == line.text.len() => {
-                    if line.text.last() == Some(&'\n') {
+            match self.fits(character, later) {
+                Some((candidate, matched)) if matched == self.expected[candidate].text.len() => {
+                    if self.expected[candidate].text.last() == Some(&'\n') {
                         out.push('\n');
                     }
                     self.held.clear();
                     self.matched = 0;
-                    self.echoed();
+                    self.echoed(candidate);
                 }
-                Some(matched) => {
+                Some((candidate, matched)) => {
                     self.held.push_back(character);
-                    self.matched = matched;
+                    (self.candidate, self.matched) = (candidate, matched);
                 }
                 None => {
                     let Some(first) = self.held.pop_front() else {
@@ -252,47 +286,55 @@ impl Echo {
         }
     }
 
-    /// How much of a line is shown with this character, if that may be so.
-    fn next(&self, line: &Line, character: char) -> Option<usize> {
-        let wanted = |at: usize| line.text.get(at).copied();
-        if wanted(self.matched) == Some(character) {
-            return Some(self.matched + 1);
+    /// Which expected line the held text and this character may be, and how much of it they show.
+    /// Lines come in the order in which they were typed, but for those that an editor shows, or
+    /// nobody.
+    fn fits(&self, character: char, later: bool) -> Option<(usize, usize)> {
+        for (index, line) in self.expected.iter().enumerate() {
+            let is_later = line.echoer == Echoer::Later;
+            if (!is_later || later)
+                && let Some(matched) = self.matches(index, line, character)
+            {
+                return Some((index, matched));
+            }
+            if !is_later {
+                break;
+            }
         }
-        if self.matched == 0 {
-            // An editor may have gone back to the first column before it draws.
-            return (line.is_edited() && character == '\r').then_some(0);
-        }
-        if !line.is_edited() {
-            return self.is_wrap(character).then_some(self.matched);
-        }
-        // An editor breaks lines where they are full, shows a tab as blanks, and may go back to draw
-        // the line once more.
-        if is_blank(character) {
-            return Some(self.matched);
-        }
-        let blanks = line.text[self.matched..line.text.len() - 1]
-            .iter()
-            .take_while(|blank| is_blank(**blank));
-        let at = self.matched + blanks.count();
-        let again = self.held.back() == Some(&'\r') && wanted(0) == Some(character);
-        match wanted(at) == Some(character) {
-            true => Some(at + 1),
-            false => again.then_some(1),
-        }
+        None
     }
 
-    /// Whether an editor may have put this between two characters where the line is full.
-    fn is_wrap(&self, character: char) -> bool {
-        match character {
-            '\r' | '\n' => true,
-            ' ' => self.held.back() != Some(&' '),
-            _ => false,
+    fn matches(&self, index: usize, line: &Line, character: char) -> Option<usize> {
+        let held = self.held.back().copied();
+        if index == self.candidate || held.is_none() {
+            let matched = if held.is_none() { 0 } else { self.matched };
+            return line.next(matched, held, character);
+        }
+        // The held text was thought to be another line.
+        let (mut matched, mut before) = (0, None);
+        for shown in &self.held {
+            matched = line.next(matched, before, *shown)?;
+            before = Some(*shown);
+            if matched == line.text.len() {
+                return None;
+            }
+        }
+        line.next(matched, before, character)
+    }
+
+    /// The shell has taken the first line that was typed ahead, and shown it.
+    pub(super) fn taken(&mut self) {
+        let mut lines = self.expected.iter();
+        if let Some(first) = lines.position(|line| line.echoer == Echoer::Later) {
+            self.held.clear();
+            self.matched = 0;
+            self.expected.remove(first);
         }
     }
 
     /// A line's echo is complete.
-    fn echoed(&mut self) {
-        if let Some(line) = self.expected.pop_front()
+    fn echoed(&mut self, index: usize) {
+        if let Some(line) = self.expected.remove(index)
             && line.echoer == Echoer::KernelAhead
             && line.text.last() == Some(&'\n')
             && line.text.len() > 1

@@ -190,10 +190,15 @@ struct State {
     line: Line,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
+    /// When something was typed last.
+    typed_at: Option<Instant>,
     /// When a line was entered last, whoever is to read it.
     entered_at: Option<Instant>,
-    /// Whether more was typed after it, which the next prompt will hold.
+    /// Whether more was typed after it, which the next prompt will hold unless a program takes it.
     left_over: bool,
+    /// The last line of the prompt as it was drawn, where it may hold what was left over: that is there
+    /// when the cursor stands elsewhere.
+    prompt_line: Option<String>,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
     ahead: bool,
     /// The line editor has ended since something was entered at this prompt.

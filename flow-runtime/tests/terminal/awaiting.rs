@@ -311,3 +311,39 @@ async fn wide_characters_match_and_show() {
     assert_eq!(terms.expect("漢字 🦀 e\u{301}$").await, "漢字 🦀 e\u{301}");
     assert!(terms.screen().await.contains("漢字 🦀 e\u{301}"));
 }
+
+#[tokio::test]
+async fn lines_typed_ahead_of_a_program_are_no_output() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..10 {
+            // What it is given is not what it says.
+            terms.send("sed -u 's/^/said /'\n").await;
+            terms.send(&format!("first{round}\n")).await;
+            terms.send(&format!("second{round}\n")).await;
+            terms.expect(&format!("^said second{round}$")).await;
+            let seen = terms.since_input().await;
+            let typed = format!("second{round}");
+            assert!(!seen.lines().any(|line| line == typed), "{shell}: {seen:?}");
+            terms.keys(&["ctrl-d"]).await;
+            let ran = terms.run("echo over").await;
+            assert_eq!(ran["output"], "over\n", "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn several_lines_typed_ahead_of_the_prompt_are_no_output() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send("sleep 0.2; echo go''ne\n").await;
+        terms.send("echo fir''st\n").await;
+        terms.send("echo sec''ond\n").await;
+        terms.send("echo thi''rd\n").await;
+        terms.expect("third\n").await;
+        let seen = terms.since_input().await;
+        assert!(!seen.contains("''"), "{shell}: {seen:?}");
+    }
+}

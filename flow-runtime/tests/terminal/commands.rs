@@ -589,3 +589,23 @@ async fn a_shell_that_shows_nothing_of_what_is_typed_adds_nothing_to_the_output(
         }
     }
 }
+
+#[tokio::test]
+async fn empty_lines_in_a_command_are_lines_of_it_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for (command, output) in [
+            ("\necho a", "a\n"),
+            ("echo a\n\necho b", "a\nb\n"),
+            ("echo 'a\n\n\nb'", "a\n\n\nb\n"),
+        ] {
+            let ran = terms.run(command).await;
+            assert_eq!(ran["output"], output, "{shell} {command:?}: {ran:#}");
+        }
+        if shell != "fish" {
+            let ran = terms.run("cat <<E\na\n\nb\nE").await;
+            assert_eq!(ran["output"], "a\n\nb\n", "{shell}: {ran:#}");
+        }
+    }
+}

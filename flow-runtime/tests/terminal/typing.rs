@@ -380,3 +380,20 @@ async fn a_program_is_quit_by_its_key_in_every_shell() {
         assert_eq!(ran["output"], "after\n", "{shell}: {ran:#}");
     }
 }
+
+#[tokio::test]
+async fn half_a_line_typed_ahead_is_at_the_next_prompt() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send("sleep 0.3\n").await;
+        terms.send("half").await;
+        // The kernel shows it first, then the shell, at its prompt, if it edits lines itself.
+        terms.expect_screen("[#$%] half|half# ?$").await;
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        terms.keys(&["ctrl-c"]).await;
+        let ran = terms.run("echo ok").await;
+        assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{Session, State};
+use super::{Exit, Moment, Session, State};
 use crate::terminal::{lock, process};
 
 /// How long a program that was asked to end may rest before it is killed.
@@ -53,6 +53,26 @@ impl Session {
         }
     }
 
+    /// Nobody reads what the terminal gives any more: a session that cannot go on ends, and whoever waits
+    /// is told so.
+    pub(super) fn give_in(&self) {
+        process::signal_group(self.pid, Signal::KILL);
+        let moment = {
+            let mut state = lock(&self.state);
+            state.exit.get_or_insert(Exit::Signal(None));
+            state.drained = true;
+            state.interrupt = None;
+            state.end_run();
+            state.abandon();
+            Moment {
+                ended: true,
+                interrupts: state.interrupts + 1,
+                ..*self.moments.borrow()
+            }
+        };
+        self.moments.send_replace(moment);
+    }
+
     /// Kills what is left and waits until nothing is. Says whether nothing is.
     pub(in crate::terminal) fn finish(&self) -> bool {
         let mut gone = true;
@@ -90,5 +110,30 @@ impl State {
     pub(super) fn abandon(&mut self) {
         self.waiters.clear();
         self.run = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::terminal::{Options, Terminals};
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_when_nobody_reads_any_more() {
+        let terminals = Terminals::new(Options::default()).unwrap();
+        let opened = terminals.call("open_terminal", json!({"shell": "sh"}));
+        let id = opened.await.unwrap()["session_id"].clone();
+        let session = terminals.session(id.as_str()).unwrap();
+        let command = json!({"command": "echo begun; sleep 1000"});
+        let (ran, ()) = tokio::join!(terminals.call("run_command", command), async {
+            let begun = json!({"pattern": "^begun"});
+            terminals.call("await_output", begun).await.unwrap();
+            session.give_in();
+        });
+        assert_eq!(ran.unwrap()["status"], "shell_exited");
+        let typed = terminals.call("send_input", json!({"keys": ["ctrl-c"]}));
+        assert_eq!(typed.await.unwrap()["success"], Value::Bool(false));
+        terminals.close_all().await;
     }
 }

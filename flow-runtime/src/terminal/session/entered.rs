@@ -4,12 +4,14 @@
 //! whoever is in front: the shell, as long as it has not begun with the line, and a copy of the shell
 //! that is about to become a program and takes the signal for the shell's. The key that ends the
 //! input of a program is one only in the mode in which that reads. So such a key waits until it finds
-//! whom it is for.
+//! whom it is for. And text is shown by the terminal or by nobody while a shell that edits lines hands
+//! the terminal over, and nothing says which: it waits until that is done.
 
 use std::time::{Duration, Instant};
 
 use super::place::Rest;
 use super::{Phase, QUIET, Session};
+use crate::terminal::program::Shell;
 use crate::terminal::{lock, process};
 
 /// How long a line that was entered may take.
@@ -28,6 +30,37 @@ impl Session {
         let state = lock(&self.state);
         let since = state.entered_at?.elapsed();
         (state.exit.is_none() && since < LONGEST).then_some(since)
+    }
+
+    /// Waits until a shell that edits lines has let go of the terminal for what was entered right
+    /// before.
+    pub(in crate::terminal) async fn handed_over(&self) {
+        let mut rest = Rest::default();
+        let mut moments = self.moments.subscribe();
+        while self.edits_lines() && self.entered_lately().is_some() {
+            moments.borrow_and_update();
+            let waits = {
+                let state = lock(&self.state);
+                match state.phase {
+                    Phase::Prompt => state.typed && state.entered,
+                    Phase::Running => self.edits(),
+                    Phase::Starting | Phase::Ended => false,
+                }
+            };
+            // It wants more of the line, or a command of its own edits one.
+            let asks = || self.pty.unread() == 0 && process::reads_terminal(self.pid);
+            if !waits || asks() || rest.lasts(self.asleep()) {
+                return;
+            }
+            let _ = tokio::time::timeout(LOOK, moments.changed()).await;
+        }
+    }
+
+    fn edits_lines(&self) -> bool {
+        matches!(
+            self.program.shell,
+            Some(Shell::Bash | Shell::Zsh | Shell::Fish)
+        )
     }
 
     /// Waits until what was entered right before has begun, and the programs that it starts are in

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::interrupt::Interrupt;
 use super::run::Run;
 use super::unmarked::Unmarked;
-use super::{Phase, State};
+use super::{Line, Phase, State};
 use crate::terminal::process;
 use crate::terminal::program::Shell;
 use crate::terminal::scanner::{Mark, Pieces, Scanner, Sequence};
@@ -30,6 +30,9 @@ impl State {
             return;
         }
         if self.typing {
+            // What is typed behind the line may be shown before it begins.
+            let mut shown = String::new();
+            self.echo.filter(&self.clean, false, &mut shown);
             self.clean.clear();
             return;
         }
@@ -169,7 +172,11 @@ impl State {
         self.phase = Phase::Prompt;
         self.released = false;
         self.unmarked = None;
-        self.typed = self.left_over;
+        // An editor shows what is left over, a terminal that edits lines does not.
+        let left_over = std::mem::take(&mut self.left_over);
+        self.typed = left_over && self.shell == Some(Shell::Posix);
+        self.line = Line::Text;
+        self.prompt_line = (left_over && !self.typed).then(|| self.screen.before_cursor());
         self.entered = false;
         self.prompts += 1;
         if self.shell != Some(Shell::Posix) {
@@ -299,17 +306,19 @@ impl State {
                 }
             }
             Mark::Started => {
-                if std::mem::take(&mut self.typing) || !self.doubt.is_empty() {
+                let was_typing = std::mem::take(&mut self.typing);
+                if was_typing || !self.doubt.is_empty() {
                     self.doubt.clear();
                     self.answered();
+                }
+                if !was_typing {
+                    self.echo.taken();
                 }
                 self.typed = false;
                 self.released = false;
                 self.unmarked = None;
                 // The shell has read keys since, unless the ctrl-c came behind the command.
                 self.missed = acted.is_some_and(|it| it.is_open());
-                let mut rest = String::new();
-                self.echo.forget(&mut rest);
                 self.phase = Phase::Running;
                 if let (Some(run), Some(shell)) = (&mut self.run, self.shell) {
                     run.started(shell, Instant::now());
@@ -353,6 +362,7 @@ impl State {
                     .is_some_and(|it| it.is_answered(key))
                 {
                     self.uninterrupted();
+                    self.left_over = false;
                     if self.phase == Phase::Running {
                         self.ended_unseen();
                         // It has written its environment down before it answers.
@@ -380,7 +390,11 @@ impl State {
                     self.prompted();
                 }
                 // The same prompt, drawn again.
-                Phase::Prompt => {}
+                Phase::Prompt => {
+                    if let Some(line) = &mut self.prompt_line {
+                        *line = self.screen.before_cursor();
+                    }
+                }
                 Phase::Starting | Phase::Running | Phase::Ended => {
                     self.hidden = false;
                     self.prompted();
@@ -388,6 +402,8 @@ impl State {
             },
             Mark::Continuation => {
                 self.typing = false;
+                // What is typed next is for this line.
+                self.entered &= self.run.is_some();
                 self.run_continued();
             }
             Mark::Erroneous => {

@@ -258,7 +258,7 @@ impl Session {
     fn bring_out(&self) {
         let mut state = lock(&self.state);
         let is_there = match state.phase {
-            Phase::Prompt => !state.typed,
+            Phase::Prompt => !state.holds_text(),
             Phase::Running | Phase::Ended => self.has_lost_prompt(&state),
             Phase::Starting => false,
         };

@@ -1,5 +1,6 @@
 //! How a session begins: its program, its shell's script, its threads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -126,7 +127,12 @@ impl Session {
         let reader = std::thread::Builder::new()
             .name("terminal-read".to_owned())
             .stack_size(512 * 1024)
-            .spawn(move || reading.read(&alarm));
+            .spawn(move || {
+                let read = catch_unwind(AssertUnwindSafe(|| reading.read(&alarm)));
+                if read.is_err() {
+                    reading.give_in();
+                }
+            });
         let reader = spawned(reader)?;
         lock(&session.threads).extend([waiter, reader]);
         Ok(session)
@@ -158,8 +164,10 @@ impl State {
             typed: false,
             line: Line::EMPTY,
             entered: false,
+            typed_at: None,
             entered_at: None,
             left_over: false,
+            prompt_line: None,
             ahead: false,
             released: false,
             unmarked: None,

@@ -121,7 +121,7 @@ impl Session {
             return Place::NoShell;
         }
         let in_doubt = self.is_in_doubt(&state);
-        let (phase, typed, entered) = (state.phase, state.typed, state.entered);
+        let (phase, typed, entered) = (state.phase, state.holds_text(), state.entered);
         drop(state);
         if self.pty.unread() > 0 {
             return Place::Elsewhere;

@@ -562,7 +562,7 @@ impl Session {
             );
             return refuse(CommandStatus::Busy, note);
         }
-        if state.typed {
+        if state.holds_text() {
             let note = "the prompt holds text that was typed and not entered, unless other keys \
                         than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
                         it, or clear it with the key ctrl-c";

@@ -5,6 +5,7 @@ use std::time::Instant;
 use flow_model::tools::Key;
 
 use super::interrupt::Interrupt;
+use super::watching::LONG_QUIET;
 use super::{Line, Phase, Session, State};
 use crate::terminal::echo::Echoer;
 use crate::terminal::error::Error;
@@ -81,52 +82,50 @@ impl State {
     /// about begins. `\r` stands for a line end in pasted text, which enters nothing.
     pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
         self.flush_clean();
-        self.release();
-        self.echo.forget(&mut String::new());
-        self.edited_later = false;
+        let now = Instant::now();
+        let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
+        // What was entered before has not begun: this is for what that starts.
+        let entered = at_prompt && self.typed && self.entered;
+        let is_fresh = at_prompt && !entered;
+        let before = self.typed_at.replace(now);
+        // Else it has yet to be shown, and this behind it.
+        let is_shown = before.is_none_or(|before| now - before >= LONG_QUIET);
+        if is_fresh || is_shown {
+            self.release();
+            self.echo.forget(&mut String::new());
+            self.edited_later = false;
+        }
         if typed.contains('\n') {
-            self.entered_at = Some(Instant::now());
+            self.entered_at = Some(now);
         }
         self.addressee = addressee;
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
-        let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
         let lines = typed.trim_end_matches('\n').contains(['\n', '\r']);
         self.ahead = match typed.is_empty() {
             true => self.ahead && !at_prompt,
-            false => !at_prompt || lines || self.typed && self.entered,
+            false => !is_fresh || lines,
         };
         // Whose it is shows only when the shell reads its next key. fish may lose its prompt by it.
-        let entered = self.typed && self.entered;
-        let unsure = !at_prompt || entered || self.shell == Some(Shell::Fish);
+        let unsure = !is_fresh || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         if typed.is_empty() {
             // A command is typed by other means.
             self.line = Line::Unknown;
+        } else {
+            self.lengthen(typed, mode, is_fresh);
         }
         if at_prompt && !typed.is_empty() {
-            let line = if self.typed { self.line } else { Line::EMPTY };
-            self.line = line.after(typed, self.shell);
-            self.typed = self.line != Line::EMPTY;
-            self.released = false;
-            // Nothing is left of what stands before these.
-            const ENDS: [char; 5] = ['\n', '\x03', '\x04', '\x1a', '\x1c'];
-            // A POSIX shell does not tell that what was entered has begun: this may be for that.
-            let is_ahead = self.shell == Some(Shell::Posix) && entered;
-            self.entered = typed.contains(ENDS) || is_ahead;
-            let rest = typed.rsplit(ENDS).next();
-            self.left_over = !is_ahead && self.entered && rest.is_some_and(|rest| !rest.is_empty());
             self.uninterrupted();
-            self.interrupt = typed
-                .contains('\x03')
-                .then(|| Interrupt::typed(Instant::now()));
+            let interrupts = typed.contains('\x03');
+            self.interrupt = interrupts.then(|| Interrupt::typed(now));
         }
-        if at_prompt && self.shell != Some(Shell::Posix) {
+        if is_fresh && self.shell != Some(Shell::Posix) {
             self.typing = true;
         } else if mode.echo {
             // The shell waits for a line; what comes after it is for whoever reads next.
             let waited = match typed.find('\n') {
-                Some(end) if at_prompt => end + 1,
+                Some(end) if is_fresh => end + 1,
                 _ => 0,
             };
             let (line, ahead) = typed.split_at(waited);
@@ -136,13 +135,46 @@ impl State {
             // A shell between two prompts shows it at the next one. One that runs a command and
             // edits lines does so for that command.
             let shell = self.shell.is_some() && addressee == Some(self.pid);
+            let draws = self.screen.wants_bracketed_paste() && !self.screen.is_alternate();
             if shell && self.phase != Phase::Running {
                 self.echo.expect(typed, Echoer::Later);
-            } else if self.screen.wants_bracketed_paste() && !self.screen.is_alternate() {
+            } else if draws && !self.echo.is_drawn() {
                 self.echo.expect_drawing(typed);
             } else {
                 self.echo.expect(typed, Echoer::Editor);
             }
         }
+    }
+
+    /// Follows what the line at the prompt holds, or the next one will.
+    fn lengthen(&mut self, typed: &str, mode: Mode, is_fresh: bool) {
+        // Nothing is left of what stands before these.
+        const ENDS: [char; 5] = ['\n', '\x03', '\x04', '\x1a', '\x1c'];
+        let ends = typed.contains(ENDS);
+        let rest = typed.rsplit(ENDS).next();
+        // Who reads keys, and not lines, has taken them from a shell that does not.
+        let is_taken = self.shell == Some(Shell::Posix) && !mode.lines;
+        self.left_over = match ends {
+            true => rest.is_some_and(|rest| !rest.is_empty()),
+            false => !is_fresh,
+        } && !is_taken;
+        if is_fresh {
+            let line = match self.typed {
+                true => self.line,
+                false if self.holds_text() => Line::Text,
+                false => Line::EMPTY,
+            };
+            self.line = line.after(typed, self.shell);
+            self.typed = self.line != Line::EMPTY;
+            self.entered = ends;
+            self.released = false;
+            self.prompt_line = None;
+        }
+    }
+
+    /// Whether the prompt holds text, as far as that is known.
+    pub(super) fn holds_text(&self) -> bool {
+        let shown = |prompt: &String| self.screen.before_cursor() != *prompt;
+        self.typed || self.prompt_line.as_ref().is_some_and(shown)
     }
 }

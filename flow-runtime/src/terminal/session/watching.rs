@@ -11,7 +11,7 @@ use crate::terminal::pattern::{Found, Pattern};
 use crate::terminal::{lock, process};
 
 /// After this long without output, it is taken as said even while something is at work.
-const LONG_QUIET: Duration = Duration::from_secs(1);
+pub(super) const LONG_QUIET: Duration = Duration::from_secs(1);
 
 /// Somebody who waits for output.
 pub(super) struct Waiter {
