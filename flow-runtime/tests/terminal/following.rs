@@ -404,3 +404,19 @@ async fn fish_is_followed_whatever_becomes_of_its_prompt() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_fish_suggests_is_not_shown_as_a_part_of_the_command() {
+    let terms = Terms::new();
+    terms.open("fish").await;
+    for round in 0..5 {
+        terms.run("echo hello there").await;
+        let ran = terms.run("echo hello").await;
+        assert_eq!(outcome(&ran), ("finished", Some(0), "hello\n"), "{ran:#}");
+        let screen = terms.screen().await;
+        let shown = screen
+            .lines()
+            .filter(|line| line.ends_with("echo hello there"));
+        assert_eq!(shown.count(), round + 1, "{screen}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Opening, listing, closing, and what the policy says.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flow_runtime::terminal::{CallError, Options, Policy};
 use serde_json::{Value, json};
@@ -108,6 +109,27 @@ async fn sessions_are_listed_in_order_and_the_last_is_meant_when_none_is_named()
         .call("run_command", json!({"session_id": first, "command": "x"}))
         .await;
     assert!(gone["error"].as_str().unwrap().contains(&first), "{gone:#}");
+}
+
+#[tokio::test]
+async fn a_shell_whose_startup_file_asks_is_open_when_it_does() {
+    for (file, answer, shown) in [
+        ("read -p 'Which? ' which\n", "this\n", "Which?"),
+        (
+            "exec python3 -i -q -c 'print(\"in\", \"stead\")'\n",
+            "exit()\n",
+            "in stead",
+        ),
+    ] {
+        let terms = Terms::new();
+        std::fs::write(terms.home().join(".bashrc"), file).unwrap();
+        // A prompt would be waited for twice as long.
+        let opened = tokio::time::timeout(Duration::from_secs(5), terms.open("bash"));
+        assert!(opened.await.is_ok(), "{file}");
+        let screen = terms.screen().await;
+        assert!(screen.contains(shown), "{screen}");
+        terms.send(answer).await;
+    }
 }
 
 #[tokio::test]

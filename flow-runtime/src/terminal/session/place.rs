@@ -55,6 +55,7 @@ impl Session {
         let until = tokio::time::Instant::now() + limit;
         // What the program had computed when it was last seen asleep.
         let mut asleep = None;
+        let mut rest = Rest::default();
         loop {
             let moment = *moments.borrow_and_update();
             let now = tokio::time::Instant::now();
@@ -62,10 +63,13 @@ impl Session {
                 return;
             }
             let look = if self.program.shell.is_some() {
-                if moment.phase == Phase::Prompt {
+                // A file that it reads first may ask for something, or lead to another program.
+                let quiet = || lock(&self.state).last_output.elapsed() >= QUIET;
+                let mut asks = || quiet() && rest.lasts(self.asleep()) && self.is_asking();
+                if moment.phase == Phase::Prompt || asks() {
                     return;
                 }
-                until
+                until.min(now + QUIET)
             } else {
                 // A program without marks is taken as ready when it says nothing and does nothing.
                 let quiet = lock(&self.state).last_output + QUIET;

@@ -74,7 +74,7 @@ function __flow_execute
     commandline --is-valid
     switch $status
         case 0
-            commandline -f execute
+            commandline -f suppress-autosuggestion execute
         case 1
             # A line that ends in a backslash goes on, which it does not count as unfinished.
             set -l __flow_kind E
