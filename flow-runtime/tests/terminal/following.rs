@@ -252,6 +252,18 @@ async fn marks_survive_other_messages_and_other_functions() {
 }
 
 #[tokio::test]
+async fn bash_is_followed_as_a_posix_shell() {
+    let terms = Terms::new();
+    let file = terms.home().join("own");
+    std::fs::write(&file, "own=read\n").unwrap();
+    let variables = json!({"POSIXLY_CORRECT": "1", "ENV": file.to_str()});
+    terms.open_with("bash", variables).await;
+    let ran = terms.run("echo $own $ENV; shopt -o posix; (exit 3)").await;
+    let output = format!("read {}\nposix          \ton\n", file.display());
+    assert_eq!(outcome(&ran), ("finished", Some(3), &*output), "{ran:#}");
+}
+
+#[tokio::test]
 async fn fish_tells_its_marks_by_itself() {
     let terms = Terms::new();
     terms.open("fish").await;

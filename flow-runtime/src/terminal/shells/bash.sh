@@ -1,9 +1,7 @@
 # Follows an interactive bash: where its prompts and commands begin and end, and what its
 # environment is. Read with --rcfile, after the system's file and in place of the user's, which it
-# reads first.
-if [[ -r ~/.bashrc ]]; then
-    \builtin . ~/.bashrc
-fi
+# reads first; through ENV where bash is to be a POSIX shell.
+@USER_FILE@
 @HISTORY@
 
 __flow_nonce='@NONCE@'

@@ -51,7 +51,15 @@ impl PrivateDirectory {
         match shell {
             Shell::Bash => {
                 let file = self.path.join("bashrc");
-                private_file(&file, &filled(include_str!("bash.sh")))?;
+                let user = match variable("POSIXLY_CORRECT") {
+                    Some(_) => {
+                        start.environment.push(("ENV".to_owned(), text(&file)));
+                        own_env(variable("ENV"))
+                    }
+                    None => r"if [[ -r ~/.bashrc ]]; then \builtin . ~/.bashrc; fi".to_owned(),
+                };
+                let script = filled(include_str!("bash.sh")).replace("@USER_FILE@", &user);
+                private_file(&file, &script)?;
                 start.arguments = vec!["--rcfile".to_owned(), text(&file)];
             }
             Shell::Zsh => {
@@ -78,20 +86,25 @@ impl PrivateDirectory {
             }
             Shell::Posix => {
                 let file = self.path.join("profile");
-                let user = match variable("ENV") {
-                    Some(user) => {
-                        let user = user.replace('\'', r"'\''");
-                        format!("ENV='{user}'\nif [ -r \"$ENV\" ]; then . \"$ENV\"; fi")
-                    }
-                    None => "unset ENV".to_owned(),
-                };
-                let script = filled(include_str!("posix.sh")).replace("@USER_ENV@", &user);
+                let user = own_env(variable("ENV"));
+                let script = filled(include_str!("posix.sh")).replace("@USER_FILE@", &user);
                 private_file(&file, &script)?;
                 start.arguments = vec!["-i".to_owned()];
                 start.environment.push(("ENV".to_owned(), text(&file)));
             }
         }
         Ok(start)
+    }
+}
+
+/// Reads the file that a POSIX shell reads, whose variable is ours until then.
+fn own_env(user: Option<String>) -> String {
+    match user {
+        Some(user) => {
+            let user = user.replace('\'', r"'\''");
+            format!("ENV='{user}'\nif [ -r \"$ENV\" ]; then . \"$ENV\"; fi")
+        }
+        None => "unset ENV".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 # Follows an interactive POSIX shell: where its prompts are, how commands ended, and what its
 # environment is. Read through ENV, after the user's own file of that name.
-@USER_ENV@
+@USER_FILE@
 __flow_environment='@ENVIRONMENT@'
 
 # Runs in a subshell for every prompt, with the exit code of the last command. The file is complete
