@@ -1,5 +1,6 @@
 //! Directories of sessions' own, and what dead processes have left of them.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -9,6 +10,8 @@ use std::sync::Once;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::process::{Pid, test_kill_process};
+
+use super::process;
 
 /// What the names of the directories begin with.
 const PREFIX: &str = "flow-terminal-";
@@ -134,6 +137,11 @@ fn remove_left(path: &Path) -> io::Result<()> {
     if owner.try_lock().is_err() {
         return Ok(());
     }
+    // What has outlived the terminal, as `nohup` lets it, is known by the session's own word.
+    let name = path.file_name().and_then(OsStr::to_str);
+    if let Some(marker) = name.and_then(|name| name.strip_prefix(PREFIX)) {
+        process::end_marked(marker);
+    }
     // The lock file goes last: what is interrupted here is still known to be nobody's.
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -193,8 +201,15 @@ mod tests {
         let left = left(parent.path(), "left");
         fs::create_dir(left.join("folder")).unwrap();
         fs::write(left.join("folder/file"), "").unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .env(process::MARKER, "left")
+            .spawn()
+            .unwrap();
         sweep(parent.path());
         assert!(!left.exists());
+        let ended = child.wait().unwrap();
+        assert_eq!(ended.code(), None, "by a signal");
     }
 
     #[test]

@@ -324,8 +324,24 @@ pub(super) fn directory(pid: i32) -> Option<String> {
     }
 }
 
-/// The living processes of a session: of its terminal, or started by it and gone elsewhere.
-pub(super) fn members(session: i32, marker: &str) -> Vec<i32> {
+/// Kills what carries the mark of a session, until nothing does. What is being started while others
+/// are killed is found in the next round.
+pub(super) fn end_marked(marker: &str) {
+    for _ in 0..10 {
+        let members = members(None, marker);
+        if members.is_empty() {
+            return;
+        }
+        for pid in &members {
+            signal(*pid, Signal::KILL);
+        }
+        wait(&members, Duration::from_secs(1));
+    }
+}
+
+/// The living processes of a session: of its terminal, if there is one, or started by it and gone
+/// elsewhere.
+pub(super) fn members(session: Option<i32>, marker: &str) -> Vec<i32> {
     let entry = format!("{MARKER}={marker}").into_bytes();
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let marked = |pid: i32| {
@@ -336,7 +352,7 @@ pub(super) fn members(session: i32, marker: &str) -> Vec<i32> {
         .filter(|pid| *pid != own)
         .filter(|pid| {
             Stat::of(*pid)
-                .is_some_and(|stat| !stat.dead && (stat.session == session || marked(*pid)))
+                .is_some_and(|stat| !stat.dead && (Some(stat.session) == session || marked(*pid)))
         })
         .collect()
 }

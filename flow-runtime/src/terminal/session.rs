@@ -218,6 +218,8 @@ struct State {
     untold: bool,
     /// How the terminal treats what is typed next.
     mode: Mode,
+    /// The shell has not acted on a ctrl-c at this prompt, and will not.
+    deaf: bool,
     /// The ctrl-c that the shell has yet to act on.
     interrupt: Option<Interrupt>,
     /// How many of them are over.

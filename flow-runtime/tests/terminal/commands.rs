@@ -609,3 +609,25 @@ async fn empty_lines_in_a_command_are_lines_of_it_in_every_shell() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_command_runs_behind_a_ctrl_c_that_a_trap_has_taken() {
+    for shell in ["bash", "zsh", "dash"] {
+        for trap in ["trap 'echo tra''pped' INT", "trap '' INT"] {
+            let terms = Terms::new();
+            terms.open(shell).await;
+            terms.run(trap).await;
+            terms.send("half").await;
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run("echo after").await;
+            assert_eq!(ran["status"], "finished", "{shell} {trap}: {ran:#}");
+            // dash runs the trap with its next line.
+            let output = ran["output"].as_str().unwrap_or_default();
+            assert!(output.ends_with("after\n"), "{shell} {trap}: {ran:#}");
+            let history = json!({"content_mode": "history"});
+            let shown = terms.call("get_screen_content", history).await;
+            let shown = shown["screen_content"].as_str().unwrap_or_default();
+            assert!(shown.matches("trapped").count() <= 1, "{shell}: {shown}");
+        }
+    }
+}

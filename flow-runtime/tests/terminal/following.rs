@@ -252,6 +252,41 @@ async fn marks_survive_other_messages_and_other_functions() {
 }
 
 #[tokio::test]
+async fn a_shell_is_followed_whatever_its_words_stand_for() {
+    for (shell, file) in [("bash", ".bashrc"), ("zsh", ".zshrc")] {
+        let terms = Terms::new();
+        let words = [
+            "local", "unset", "typeset", "printf", "eval", "shopt", "setopt", "emulate",
+        ];
+        let lines = words.map(|word| format!("alias {word}='echo {word} is not what it was'\n"));
+        std::fs::write(terms.home().join(file), lines.concat()).unwrap();
+        terms.open(shell).await;
+        let ran = terms.run("printf x").await;
+        let told = outcome(&ran);
+        let expected = ("finished", Some(0), "printf is not what it was x\n");
+        assert_eq!(told, expected, "{shell}: {ran:#}");
+        let screen = terms.screen().await;
+        let first = screen.lines().next().unwrap_or_default();
+        assert!(!first.contains("not what it was"), "{shell}: {screen}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_cannot_be_followed_says_why_it_is_busy() {
+    let terms = Terms::new();
+    let fixed = "PS1='> '; readonly PS1; readonly PROMPT_COMMAND\n";
+    std::fs::write(terms.home().join(".bashrc"), fixed).unwrap();
+    terms.open("bash").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    let error = ran["error"].as_str().unwrap_or_default();
+    assert!(
+        error.contains("no prompt by which it could be followed"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn bash_is_followed_as_a_posix_shell() {
     let terms = Terms::new();
     let file = terms.home().join("own");

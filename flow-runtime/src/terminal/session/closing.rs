@@ -83,7 +83,7 @@ impl Session {
                 process::signal_group(self.pid, Signal::KILL);
                 process::signal(self.pid, Signal::KILL);
             }
-            let members = process::members(self.pid, &self.nonce);
+            let members = process::members(Some(self.pid), &self.nonce);
             for pid in &members {
                 process::signal(*pid, Signal::KILL);
             }

@@ -172,6 +172,7 @@ impl State {
         self.phase = Phase::Prompt;
         self.released = false;
         self.unmarked = None;
+        self.deaf = false;
         // An editor shows what is left over, a terminal that edits lines does not.
         let left_over = std::mem::take(&mut self.left_over);
         self.typed = left_over && self.shell == Some(Shell::Posix);

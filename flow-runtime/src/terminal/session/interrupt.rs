@@ -44,6 +44,7 @@ const GIVING_UP: Duration = Duration::from_secs(2);
 /// A ctrl-c that was typed at a shell's prompt and has not brought about the next one.
 #[derive(Debug)]
 pub(super) struct Interrupt {
+    began: Instant,
     until: Instant,
     look_at: Instant,
     pause: Duration,
@@ -76,6 +77,7 @@ const KEYS: u8 = 10;
 impl Interrupt {
     pub(super) fn typed(now: Instant) -> Interrupt {
         Interrupt {
+            began: now,
             until: now + PATIENCE,
             look_at: now + FIRST_LOOK,
             pause: FIRST_LOOK,
@@ -203,19 +205,25 @@ impl Session {
         }
         if is_deaf {
             state.uninterrupted();
+            state.deaf = state.phase == Phase::Prompt;
         }
     }
 
     /// Makes a shell that waits for a key act on its interrupt.
     fn nudge(&self, state: &mut State) {
-        let again = state.interrupt.as_ref().is_some_and(|it| it.waits > 1);
+        let Some(interrupt) = &state.interrupt else {
+            return;
+        };
         if self.program.shell == Some(Shell::Fish) {
+            let again = interrupt.waits > 1;
             self.ask(state, again && self.pty.has_discarded());
             return;
         }
         // Any signal ends the wait for a key, and this one means nothing without a child that has
         // ended. A read that has begun is ended only by the signal that was noted already, and
-        // noting it twice is noting it once.
+        // noting it twice is noting it once, unless a trap has acted on the first.
+        let is_silent = state.last_output < interrupt.began;
+        let again = matches!(interrupt.waits, 2 | 4) && is_silent;
         let signal = if again { Signal::INT } else { Signal::CHILD };
         process::signal(self.pid, signal);
     }
@@ -290,6 +298,31 @@ impl Session {
         }
         drop(state);
         self.pty.ring();
+    }
+
+    /// Clears the line of a shell that has its own mind about interrupts, and waits for its next prompt:
+    /// the ctrl-c was to do that.
+    pub(super) async fn clear_line(&self) {
+        {
+            let mut state = lock(&self.state);
+            let reads_lines = state.shell == Some(Shell::Posix);
+            let reads = self.is_in_front() && self.pty.mode().lines == reads_lines;
+            let is_deaf = std::mem::take(&mut state.deaf);
+            if !is_deaf || !reads || state.phase != Phase::Prompt || state.interrupt.is_some() {
+                return;
+            }
+            state.flush_clean();
+            state.typing = !reads_lines;
+            // ctrl-u
+            if self.pty.write(b"\x15\n").is_ok() {
+                let (prompts, rested) = (state.prompts, false);
+                let mut interrupt = Interrupt::doubtful(Instant::now());
+                interrupt.doubt = Some(Doubt { prompts, rested });
+                state.interrupt = Some(interrupt);
+            }
+        }
+        self.pty.ring();
+        self.acted().await;
     }
 
     /// Interrupts the command that whoever ran it no longer waits for.

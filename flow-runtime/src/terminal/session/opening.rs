@@ -180,6 +180,7 @@ impl State {
                 echo: true,
                 lines: true,
             },
+            deaf: false,
             interrupt: None,
             interrupts: 0,
             next_key: 0,

@@ -455,6 +455,7 @@ impl Session {
         }
         let until = tokio::time::Instant::now() + limit;
         let _ = tokio::time::timeout_at(until, self.interrupted()).await;
+        let _ = tokio::time::timeout_at(until, self.clear_line()).await;
         self.prompt_soon(until).await;
         let patience = until.min(tokio::time::Instant::now() + PATIENCE);
         let mut missed = lock(&self.state).missed;
@@ -536,7 +537,7 @@ impl Session {
         // A POSIX shell has no way to tell that what was entered starts.
         let entered = shell == Shell::Posix && state.typed && state.entered && unread == 0;
         if !in_front || state.phase != Phase::Prompt || entered {
-            let lost = state.lost;
+            let (lost, is_starting) = (state.lost, state.phase == Phase::Starting);
             let image = process::image(self.pid);
             let replaced = image.is_some() && state.image.is_some() && image != state.image;
             drop(state);
@@ -547,6 +548,12 @@ impl Session {
                 format!(
                     "busy: {name} has lost the prompt by which it is followed (PS1 was replaced); \
                      use send_input and await_output, or open another session"
+                )
+            } else if in_front && is_starting {
+                format!(
+                    "busy: {name} has shown no prompt by which it could be followed: its startup \
+                     files are still at work, or have made what flow puts into it read-only (such \
+                     as PS1 or PROMPT_COMMAND); use send_input and await_output"
                 )
             } else if in_front {
                 format!("busy: {name} is not at a prompt; use send_input and await_output")

@@ -2,6 +2,11 @@
 # environment is. Read with --rcfile, after the system's file and in place of the user's, which it
 # reads first; through ENV where bash is to be a POSIX shell.
 @USER_FILE@
+# Names stand for what they are here, whatever the user has made of them.
+if \builtin shopt -q expand_aliases; then
+    __flow_aliases=yes
+    \builtin shopt -u expand_aliases
+fi
 @HISTORY@
 
 __flow_nonce='@NONCE@'
@@ -59,3 +64,6 @@ __flow_install() {
 }
 
 __flow_install
+if [[ -n ${__flow_aliases-} ]]; then
+    \builtin shopt -s expand_aliases
+fi

@@ -9,6 +9,11 @@ fi
 if [[ -r ${ZDOTDIR:-$HOME}/.zshrc ]]; then
     . "${ZDOTDIR:-$HOME}/.zshrc"
 fi
+# Names stand for what they are here, whatever the user has made of them.
+if [[ -o aliases ]]; then
+    __flow_aliases=yes
+    \builtin unsetopt aliases
+fi
 @HISTORY@
 
 typeset -g __flow_nonce='@NONCE@'
@@ -93,3 +98,6 @@ __flow_install() {
 
 __flow_install
 __flow_whole
+if [[ -n ${__flow_aliases-} ]]; then
+    \builtin setopt aliases
+fi
