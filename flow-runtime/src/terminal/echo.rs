@@ -159,6 +159,7 @@ impl Echo {
     pub(super) fn release(&mut self, out: &mut String) {
         if let Some(mut drawn) = self.drawn.take() {
             let mut heard = String::new();
+            self.unmask(&drawn);
             self.pass(&drawn.text, true, &mut heard);
             if heard.is_empty() {
                 self.let_go(&mut heard);
@@ -179,7 +180,26 @@ impl Echo {
     /// Whoever draws does not say that it is done with the line: what was drawn is told by its text.
     pub(super) fn undraw(&mut self, out: &mut String) {
         if let Some(drawn) = self.drawn.take() {
+            self.unmask(&drawn);
             self.pass(&drawn.text, true, out);
+        }
+    }
+
+    /// Expects nothing of a line that was not shown in the row where it was typed: a password, which
+    /// whoever asked for it may repeat later.
+    fn unmask(&mut self, drawn: &Drawn) {
+        if let Some((row, _)) = drawn.text.split_once('\n')
+            && !shows(row, drawn.typed.split('\r').next().unwrap_or_default())
+        {
+            self.unexpect(&drawn.typed);
+        }
+    }
+
+    fn unexpect(&mut self, typed: &str) {
+        let mut lines = self.expected.iter();
+        let whole = |line: &Line| line.text.iter().copied().eq(typed.chars().chain(['\n']));
+        if let Some(index) = lines.position(whole) {
+            self.expected.remove(index);
         }
     }
 
@@ -190,11 +210,7 @@ impl Echo {
             return;
         };
         let Drawn { typed, text, .. } = drawn;
-        let mut lines = self.expected.iter();
-        let whole = |line: &Line| line.text.iter().copied().eq(typed.chars().chain(['\n']));
-        if let Some(drawn) = lines.position(whole) {
-            self.expected.remove(drawn);
-        }
+        self.unexpect(&typed);
         let rest = &text[end_of_drawing(&typed, &text)..];
         out.push_str(rest.trim_start_matches([' ', '\r']));
         if !text.ends_with('\n') {
@@ -351,9 +367,21 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 
+fn visible(text: &str) -> String {
+    text.replace(is_blank, "")
+}
+
+/// Whether a row shows what was typed, or where it is full the beginning of that.
+fn shows(row: &str, typed: &str) -> bool {
+    /// Characters at the end of a row that are no chance.
+    const ENOUGH: usize = 8;
+    let (row, typed) = (visible(row), visible(typed));
+    let mut starts = typed.char_indices().skip(ENOUGH).map(|(at, _)| at);
+    row.contains(&typed) || starts.any(|at| row.ends_with(&typed[..at]))
+}
+
 /// Where in a text that an editor has drawn the last part ends that shows what was typed.
 fn end_of_drawing(typed: &str, text: &str) -> usize {
-    let visible = |text: &str| text.replace(is_blank, "");
     let (last, typed) = (typed.rsplit('\r').next(), visible(typed));
     let last = last.map(visible).unwrap_or_default();
     let mut end = text.len();

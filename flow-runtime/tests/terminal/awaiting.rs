@@ -347,3 +347,23 @@ async fn several_lines_typed_ahead_of_the_prompt_are_no_output() {
         assert!(!seen.contains("''"), "{shell}: {seen:?}");
     }
 }
+
+#[tokio::test]
+async fn a_password_that_is_repeated_is_output() {
+    for (shell, ask) in [
+        ("fish", "read -s -P 'Password: ' X; echo got-$X"),
+        ("bash", "read -s -e -p 'Password: ' X; echo got-$X"),
+        ("zsh", "read -s 'X?Password: '; echo got-$X"),
+        (
+            "dash",
+            "stty -echo; printf 'Password: '; read X; stty echo; echo got-$X",
+        ),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.send(&format!("{ask}\n")).await;
+        terms.expect("Password: ").await;
+        terms.send("secret42\n").await;
+        terms.expect("got-secret42").await;
+    }
+}

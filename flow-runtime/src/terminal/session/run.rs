@@ -307,6 +307,7 @@ impl State {
         };
         let now = Instant::now();
         run.look_at = Some(now + QUIET);
+        run.took = None;
         match shell {
             Some(Shell::Posix) => {
                 run.commanded = true;
