@@ -72,9 +72,11 @@ impl Session {
             let waits = {
                 let state = lock(&self.state);
                 match state.phase {
-                    Phase::Prompt => state.typed && state.entered,
+                    Phase::Prompt => state.typed && state.entered || self.is_in_doubt(&state),
                     Phase::Running => true,
-                    Phase::Starting | Phase::Ended => false,
+                    // What was typed ahead comes next.
+                    Phase::Ended => state.ahead,
+                    Phase::Starting => false,
                 }
             };
             let Some(front) = self.pty.foreground().filter(|_| waits) else {
