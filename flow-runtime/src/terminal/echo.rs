@@ -477,6 +477,43 @@ mod tests {
         assert_eq!(heard("a b\n", editor, true, "ab c\n"), "ab c\n");
     }
 
+    #[test]
+    fn a_line_that_nobody_has_shown_does_not_hide_the_next() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect("first\n", Echoer::Later);
+        echo.expect("fist\n", Echoer::KernelAhead);
+        echo.filter("fist\nsaid first\n", false, &mut out);
+        assert_eq!(out, "\nsaid first\n");
+        // An editor shows both then, in the order in which they were typed.
+        echo.filter("first\nfist\nfist\n", true, &mut out);
+        assert_eq!(out, "\nsaid first\n\n\nfist\n");
+    }
+
+    #[test]
+    fn the_line_that_a_shell_has_taken_is_expected_no_more() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect("one\ntwo\n", Echoer::Later);
+        echo.taken();
+        echo.filter("one\ntwo\n", true, &mut out);
+        assert_eq!(out, "one\n\n");
+    }
+
+    #[test]
+    fn what_was_masked_where_it_was_typed_is_no_echo_later() {
+        let said = |drawing: &str| {
+            let mut echo = Echo::default();
+            let mut out = String::new();
+            echo.expect_drawing("secret\n");
+            echo.filter(drawing, true, &mut out);
+            echo.forget(&mut out);
+            out
+        };
+        assert_eq!(said("******\nsecret\n"), "******\nsecret\n");
+        assert_eq!(said("secret\nsecret\n"), "\nsecret\n");
+    }
+
     fn drawn(typed: &str, drawing: &str) -> String {
         let mut echo = Echo::default();
         let mut out = String::new();
