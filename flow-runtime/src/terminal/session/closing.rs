@@ -115,6 +115,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a test that cannot be set up has failed"
+    )]
     use serde_json::{Value, json};
 
     use crate::terminal::{Options, Terminals};
