@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 /// Text in which an echo must begin to be believed; later the expectation is dropped.
 const PATIENCE: usize = 64 * 1024;
 
+/// The expected lines are others than before: which one the held text may be has to be seen anew.
+const UNKNOWN: usize = usize::MAX;
+
 /// Who echoes a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Echoer {
@@ -63,9 +66,8 @@ impl Line {
         if is_blank(character) {
             return Some(matched);
         }
-        let blanks = self.text[matched..self.text.len() - 1]
-            .iter()
-            .take_while(|blank| is_blank(**blank));
+        let rest = self.text.get(matched..self.text.len() - 1)?;
+        let blanks = rest.iter().take_while(|blank| is_blank(**blank));
         let at = matched + blanks.count();
         let again = before == Some('\r') && wanted(0) == Some(character);
         match wanted(at) == Some(character) {
@@ -200,6 +202,7 @@ impl Echo {
         let whole = |line: &Line| line.text.iter().copied().eq(typed.chars().chain(['\n']));
         if let Some(index) = lines.position(whole) {
             self.expected.remove(index);
+            self.candidate = UNKNOWN;
         }
     }
 
@@ -219,6 +222,7 @@ impl Echo {
                 text: vec!['\n'],
                 echoer: Echoer::Editor,
             });
+            self.candidate = UNKNOWN;
         }
     }
 
@@ -342,8 +346,7 @@ impl Echo {
     pub(super) fn taken(&mut self) {
         let mut lines = self.expected.iter();
         if let Some(first) = lines.position(|line| line.echoer == Echoer::Later) {
-            self.held.clear();
-            self.matched = 0;
+            self.let_go(&mut String::new());
             self.expected.remove(first);
         }
     }
@@ -512,6 +515,38 @@ mod tests {
         };
         assert_eq!(said("******\nsecret\n"), "******\nsecret\n");
         assert_eq!(said("secret\nsecret\n"), "\nsecret\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_typed_and_shown_nothing_is_lost_but_what_was_typed(
+            deeds in proptest::collection::vec((0_u8..9, "[ab\r\n ]{0,6}"), 0..40),
+        ) {
+            let mut echo = Echo::default();
+            let (mut out, mut shown, mut typed) = (String::new(), String::new(), String::new());
+            for (deed, text) in &deeds {
+                if *deed < 4 {
+                    typed.push_str(text);
+                }
+                match deed {
+                    0 => echo.expect(text, Echoer::Kernel),
+                    1 => echo.expect(text, Echoer::KernelAhead),
+                    2 => echo.expect(text, Echoer::Later),
+                    3 => echo.expect_drawing(text),
+                    4 => echo.taken(),
+                    5 => echo.accepted(&mut out),
+                    6 => echo.release(&mut out),
+                    7 => echo.edited(&mut out),
+                    _ => {
+                        shown.push_str(text);
+                        echo.filter(text, text.len() % 2 == 0, &mut out);
+                    }
+                }
+            }
+            echo.forget(&mut out);
+            proptest::prop_assert!(!typed.is_empty() || out.len() == shown.len());
+            proptest::prop_assert!(out.len() <= shown.len() + deeds.len());
+        }
     }
 
     fn drawn(typed: &str, drawing: &str) -> String {

@@ -144,7 +144,7 @@ impl Pty {
         if waiting.len() + bytes.len() > MAX_WAITING {
             return Err(waiting.len());
         }
-        match self.swaps_line_ends() {
+        match self.takes_returns() {
             true => waiting.extend(bytes.iter().map(|byte| match byte {
                 b'\n' => b'\r',
                 other => *other,
@@ -160,12 +160,12 @@ impl Pty {
         Ok(left)
     }
 
-    /// Whether the terminal gives a line end for a carriage return, and the reverse: zsh has it so
-    /// while it edits a line. A line end that is typed ahead then would reach the program that the
-    /// line starts as a carriage return, which ends no line.
-    fn swaps_line_ends(&self) -> bool {
-        let swaps = InputModes::INLCR | InputModes::ICRNL;
-        tcgetattr(&self.master).is_ok_and(|modes| modes.input_modes.contains(swaps))
+    /// Whether the terminal gives a line end for a carriage return. zsh makes it give the reverse as
+    /// well while it edits a line, so that a line end that is typed ahead then would reach the program
+    /// that the line starts as a carriage return, which ends no line. The key Enter is one always.
+    fn takes_returns(&self) -> bool {
+        let modes = tcgetattr(&self.master).map(|modes| modes.input_modes);
+        modes.is_ok_and(|it| it.contains(InputModes::ICRNL) && !it.contains(InputModes::IGNCR))
     }
 
     /// Whether the terminal takes one of these bytes for an interrupt.

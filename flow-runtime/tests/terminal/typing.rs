@@ -397,3 +397,19 @@ async fn half_a_line_typed_ahead_is_at_the_next_prompt() {
         assert_eq!(ran["output"], "ok\n", "{shell}: {ran:#}");
     }
 }
+
+#[tokio::test]
+async fn keys_that_a_program_has_taken_are_not_at_the_next_prompt() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("seq 500 > long").await;
+        for _ in 0..3 {
+            terms.send("less long\n").await;
+            terms.send("q").await;
+            terms.expect_screen("^[^l\n]*[#$%] ?$").await;
+            let ran = terms.run("echo after").await;
+            assert_eq!(ran["output"], "after\n", "{shell}: {ran:#}");
+        }
+    }
+}

@@ -5,7 +5,8 @@
 //! that is about to become a program and takes the signal for the shell's. The key that ends the
 //! input of a program is one only in the mode in which that reads. So such a key waits until it finds
 //! whom it is for. And text is shown by the terminal or by nobody while a shell that edits lines hands
-//! the terminal over, and nothing says which: it waits until that is done.
+//! the terminal over, and nothing says which; a shell that does not shows its prompt behind it, and
+//! what it does on that line. It waits until that is done.
 
 use std::time::{Duration, Instant};
 
@@ -32,19 +33,23 @@ impl Session {
         (state.exit.is_none() && since < LONGEST).then_some(since)
     }
 
-    /// Waits until a shell that edits lines has let go of the terminal for what was entered right
-    /// before.
+    /// Waits until a shell has let go of the terminal for what was entered right before, or asks for
+    /// more.
     pub(in crate::terminal) async fn handed_over(&self) {
         let mut rest = Rest::default();
+        let mut computed = None;
         let mut moments = self.moments.subscribe();
-        while self.edits_lines() && self.entered_lately().is_some() {
+        while self.program.shell.is_some() && self.entered_lately().is_some() {
             moments.borrow_and_update();
             let waits = {
                 let state = lock(&self.state);
-                match state.phase {
-                    Phase::Prompt => state.typed && state.entered,
-                    Phase::Running => self.edits(),
-                    Phase::Starting | Phase::Ended => false,
+                match (state.phase, state.shell) {
+                    (Phase::Prompt, Some(Shell::Posix)) => {
+                        state.typed && state.entered && self.is_in_front()
+                    }
+                    (Phase::Prompt, _) => state.typed && state.entered,
+                    (Phase::Running, _) => self.edits(),
+                    (Phase::Starting | Phase::Ended, _) => false,
                 }
             };
             // It wants more of the line, or a command of its own edits one.
@@ -52,15 +57,18 @@ impl Session {
             if !waits || asks() || rest.lasts(self.asleep()) {
                 return;
             }
+            if self.has_computed(&mut computed) {
+                return;
+            }
             let _ = tokio::time::timeout(LOOK, moments.changed()).await;
         }
     }
 
-    fn edits_lines(&self) -> bool {
-        matches!(
-            self.program.shell,
-            Some(Shell::Bash | Shell::Zsh | Shell::Fish)
-        )
+    /// Whether the session has computed for so long since it was first asked that what was started is
+    /// what does.
+    fn has_computed(&self, first: &mut Option<u64>) -> bool {
+        let work = process::work(self.pid);
+        work.is_some_and(|work| work >= *first.get_or_insert(work) + COMPUTES)
     }
 
     /// Waits until what was entered right before has begun, and the programs that it starts are in
@@ -96,12 +104,11 @@ impl Session {
             if is_there || rest.lasts(asleep) {
                 return;
             }
-            // Whoever computes for so long is what was started.
-            match process::work(self.pid) {
-                Some(work) if work >= *computed.get_or_insert(work) + COMPUTES => return,
-                None if since >= UNSEEN => return,
-                Some(_) | None => tokio::time::sleep(LOOK).await,
+            let is_unseen = asleep.is_none() && process::work(self.pid).is_none();
+            if self.has_computed(&mut computed) || is_unseen && since >= UNSEEN {
+                return;
             }
+            tokio::time::sleep(LOOK).await;
         }
     }
 

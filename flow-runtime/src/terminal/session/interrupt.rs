@@ -305,8 +305,9 @@ impl Session {
     pub(super) async fn clear_line(&self) {
         {
             let mut state = lock(&self.state);
-            let reads_lines = state.shell == Some(Shell::Posix);
-            let reads = self.is_in_front() && self.pty.mode().lines == reads_lines;
+            // zsh can be told to edit none.
+            let reads_lines = self.pty.mode().lines;
+            let reads = self.is_in_front() && self.reads();
             let is_deaf = std::mem::take(&mut state.deaf);
             if !is_deaf || !reads || state.phase != Phase::Prompt || state.interrupt.is_some() {
                 return;

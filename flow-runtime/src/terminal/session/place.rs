@@ -177,7 +177,7 @@ impl Session {
     /// read that without a trace.
     pub(super) fn is_in_doubt(&self, state: &State) -> bool {
         let quiet = || state.last_output.elapsed() >= QUIET;
-        state.typed_ahead() && !self.rests().unwrap_or_else(quiet)
+        state.typed_ahead() && !self.awaits_command(state).unwrap_or_else(quiet)
     }
 
     /// Whether the program has not ended.

@@ -86,6 +86,10 @@ impl Session {
                 let front = self.pty.foreground();
                 state.edited_later |= front != state.addressee && front != Some(self.pid);
             }
+            if state.left_over && state.shell == Some(Shell::Posix) {
+                // Who reads keys has taken what was typed ahead.
+                state.left_over = self.pty.mode().lines;
+            }
             if state.run.as_ref().is_some_and(Run::has_lines) {
                 state.mode = self.pty.mode();
             }
