@@ -18,6 +18,41 @@ async fn text_is_typed_exactly_as_given() {
 }
 
 #[tokio::test]
+async fn a_newline_at_a_prompt_is_the_key_enter_whatever_ctrl_j_means_there() {
+    for (shell, unbind) in [
+        ("bash", r#"bind '"\C-j": "x"'"#),
+        ("zsh", r"bindkey -s '^j' x"),
+        ("fish", r"bind \cj 'commandline -i x'"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        assert_eq!(terms.run(unbind).await["exit_code"], 0, "{shell}");
+        let ran = terms.run("echo run").await;
+        assert_eq!(ran["output"], "run\n", "{shell}: {ran:#}");
+        terms.send("echo ty''ped\n").await;
+        assert_eq!(terms.expect("^typedx?$").await, "typed", "{shell}");
+        // What is typed ahead of the prompt is whatever the terminal makes of it.
+        terms.run("true").await;
+        terms.send("echo pas''ted\necho twi''ce\n").await;
+        assert_eq!(terms.expect("^twicex?$").await, "twice", "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_screen_that_was_drawn_anew_does_not_refuse_the_next_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.keys(&["ctrl-l"]).await;
+        let ran = terms.run("echo fine").await;
+        assert_eq!(ran["output"], "fine\n", "{shell}: {ran:#}");
+        terms.send("half").await;
+        terms.keys(&["ctrl-l"]).await;
+        assert_eq!(terms.run("echo no").await["status"], "refused", "{shell}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_entered_without_a_newline() {
     let terms = Terms::new();
     terms.open("bash").await;

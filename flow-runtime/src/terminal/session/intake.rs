@@ -507,4 +507,69 @@ mod tests {
         // The terminal changed hands between the look at its mode and the input.
         assert_eq!(heard(""), "host> \nanswer\n");
     }
+
+    /// A piece of what a terminal gives: text, controls, sequences, marks of ours in any order.
+    fn piece() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        let marks = [
+            "A", "P", "B", "K", "E", "S", "C", "D;0", "D;1", "R;1", "L", "X",
+        ];
+        let marks =
+            prop::sample::select(marks.map(|name| format!("\x1b]133;{name};n0\x07")).to_vec());
+        let written = prop::sample::select(vec![
+            "\x1b[?2004h",
+            "\x1b[?2004l\r",
+            "\x1b[?1049h",
+            "\x1b[?1049l",
+            "\x1b[H\x1b[2J",
+            "\r\n",
+            "\r",
+            "\x08 ",
+            "⏎",
+            "~",
+            "^C",
+            "$ ",
+            "true",
+            "\x1b[6n",
+        ]);
+        prop_oneof![marks, written.prop_map(str::to_owned), "[ab ⏎\r\n]{0,9}",]
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_typed_and_whatever_comes_a_session_reads_on(
+            shell in proptest::sample::select(vec![
+                None, Some(Shell::Bash), Some(Shell::Zsh), Some(Shell::Fish), Some(Shell::Posix),
+            ]),
+            deeds in proptest::collection::vec((0_u8..16, "[ab \r\n\x03\x04\x0c\x15\x7f]{0,6}", piece()), 0..60),
+        ) {
+            let mut state = State::new(shell, 7, "n0", &Options::default());
+            for (deed, typed, piece) in &deeds {
+                let before = state.stream.end();
+                let mode = Mode { echo: deed % 2 == 0, lines: deed % 3 == 0 };
+                match deed {
+                    0..4 => state.expect(typed, mode, Some(6 + i32::from(*deed))),
+                    4 => state.release(),
+                    5 => {
+                        state.left_over = true;
+                        state.edited_later = true;
+                    }
+                    6 if shell.is_some() && state.phase == Phase::Prompt && state.run.is_none() => {
+                        state.run_lines(typed, mode);
+                    }
+                    7 => state.run_unanswered(),
+                    8 => state.end_run(),
+                    6 => {
+                        let _ = (state.holds_text(), state.takes_paste(), state.holds());
+                    }
+                    _ => state.take(piece.as_bytes()),
+                }
+                proptest::prop_assert!(state.stream.end() >= before);
+                proptest::prop_assert!(state.input <= state.stream.end());
+                proptest::prop_assert!(state.consumed <= state.stream.end());
+                let since = state.stream.since(state.input);
+                proptest::prop_assert!(!since.contains('\x1b') && !since.contains("133;"));
+            }
+        }
+    }
 }

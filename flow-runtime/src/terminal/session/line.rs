@@ -23,6 +23,8 @@ impl Line {
             (_, Line::Unknown) => Line::Unknown,
             // ctrl-u
             ('\x15', _) => Line::EMPTY,
+            // ctrl-l: an editor draws its line anew, a terminal takes it for a character.
+            ('\x0c', _) if shell != Some(Shell::Posix) => line,
             ('\x7f', Line::Characters(count)) => Line::Characters(count.saturating_sub(1)),
             ('\x7f', Line::Text) => Line::Text,
             // fish writes abbreviations out at a blank.
@@ -52,6 +54,7 @@ mod tests {
             ("a\x1b[D\x15", Line::Unknown),
             ("a\t\x15", Line::Unknown),
             ("a\n", Line::Unknown),
+            ("a\x0c\x7f", Line::EMPTY),
         ] {
             assert_eq!(
                 Line::EMPTY.after(typed, Some(Shell::Bash)),
@@ -62,5 +65,6 @@ mod tests {
         let fish = |typed| Line::EMPTY.after(typed, Some(Shell::Fish));
         assert_eq!(fish("g \x7f\x7f"), Line::Text);
         assert_eq!(fish("g \x15"), Line::EMPTY);
+        assert_eq!(Line::EMPTY.after("\x0c", Some(Shell::Posix)), Line::Unknown);
     }
 }

@@ -90,6 +90,30 @@ impl Ran {
 }
 
 impl Run {
+    /// Of these lines, of whose output so many bytes are kept.
+    fn new(lines: VecDeque<String>, keep: usize) -> Run {
+        Run {
+            id: 0,
+            capture: Capture::new(keep),
+            capturing: false,
+            line_at: 0,
+            aside: Capture::new(keep),
+            listening: false,
+            unrun: false,
+            pasted: false,
+            continued: false,
+            lines,
+            commanded: false,
+            interrupted: false,
+            typed: Instant::now(),
+            started: None,
+            took: None,
+            code: None,
+            look_at: None,
+            answer: None,
+        }
+    }
+
     pub(super) fn take(&mut self, bytes: &[u8]) {
         if self.capturing {
             self.capture.take(bytes);
@@ -220,6 +244,16 @@ impl Run {
 }
 
 impl State {
+    /// Types a command, as [`Session::run`] does when nothing stands against it.
+    #[cfg(test)]
+    pub(super) fn run_lines(&mut self, command: &str, mode: Mode) {
+        let lines = command.split('\n').map(str::to_owned).collect();
+        self.expect("", mode, None);
+        self.run = Some(Run::new(lines, 100));
+        self.mode = mode;
+        self.type_line();
+    }
+
     /// The shell shows a prompt: the command is over, or goes on with its next line.
     pub(super) fn run_prompted(&mut self) {
         let Some(run) = &self.run else {
@@ -342,7 +376,9 @@ impl State {
         self.outgoing.extend_from_slice(line.as_bytes());
         let enter: &[u8] = match shell {
             Some(Shell::Fish) => b"\x1b[9133~",
-            _ => b"\n",
+            // The key, whatever an editor makes of the byte.
+            Some(Shell::Bash | Shell::Zsh) if !self.mode.lines => b"\r",
+            Some(Shell::Bash | Shell::Zsh | Shell::Posix) | None => b"\n",
         };
         self.outgoing.extend_from_slice(enter);
     }
@@ -609,26 +645,11 @@ impl Session {
         state.next_waiter += 1;
         let id = state.next_waiter;
         state.expect("", mode, None);
-        state.run = Some(Run {
-            id,
-            capture: Capture::new(keep),
-            capturing: false,
-            line_at: 0,
-            aside: Capture::new(keep),
-            listening: false,
-            unrun: false,
-            pasted: pasted && command.contains('\n'),
-            continued: false,
-            lines,
-            commanded: false,
-            interrupted: false,
-            typed: Instant::now(),
-            started: None,
-            took: None,
-            code: None,
-            look_at: None,
-            answer: Some(sender),
-        });
+        let mut run = Run::new(lines, keep);
+        run.id = id;
+        run.pasted = pasted && command.contains('\n');
+        run.answer = Some(sender);
+        state.run = Some(run);
         state.mode = mode;
         state.type_line();
         let outgoing = std::mem::take(&mut state.outgoing);

@@ -1,5 +1,6 @@
 //! What is typed, and the echo that is expected of it.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use flow_model::tools::Key;
@@ -29,10 +30,10 @@ impl Session {
             bytes.extend_from_slice(b"\x1b[200~");
             bytes.extend_from_slice(pasted.as_bytes());
             bytes.extend_from_slice(b"\x1b[201~");
-            bytes.extend_from_slice(entered.as_bytes());
+            bytes.extend_from_slice(state.entering(entered, mode).as_bytes());
             typed = pasted + entered;
         } else {
-            bytes.extend_from_slice(text.as_bytes());
+            bytes.extend_from_slice(state.entering(text, mode).as_bytes());
         }
         for key in keys {
             let pressed = key::bytes(*key, state.screen.has_application_cursor());
@@ -78,6 +79,16 @@ impl Session {
 }
 
 impl State {
+    /// Text as it is typed. At its prompt a shell takes the key Enter for the end of a line, and the byte
+    /// for a key that may be bound to anything.
+    fn entering<'a>(&self, text: &'a str, mode: Mode) -> Cow<'a, str> {
+        let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
+        match edits && self.phase == Phase::Prompt && !mode.lines {
+            true => text.replace('\n', "\r").into(),
+            false => text.into(),
+        }
+    }
+
     /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
     /// about begins. `\r` stands for a line end in pasted text, which enters nothing.
     pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
