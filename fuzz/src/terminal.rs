@@ -1,5 +1,7 @@
 //! What terminals do with bytes, from the same source files, without the rest of the runtime.
 
+#![allow(dead_code, reason = "the rest of the runtime would use it")]
+
 #[path = "../../flow-runtime/src/terminal/capture.rs"]
 mod capture;
 #[path = "../../flow-runtime/src/terminal/clean.rs"]
@@ -20,6 +22,10 @@ mod options {
     }
 }
 
+mod shells {
+    pub(super) const BASH_HOOK: &str = "hook";
+}
+
 mod program {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Shell {
@@ -30,7 +36,7 @@ mod program {
     }
 }
 
-use capture::Capture;
+use capture::{Capture, Shown};
 use clean::Cleaner;
 use echo::{Echo, Echoer};
 use options::Size;
@@ -69,8 +75,10 @@ impl Pieces for Ear {
         self.cleaner.sequence(sequence, &mut self.heard.text);
     }
 
-    fn mark(&mut self, mark: Mark) {
+    fn mark(&mut self, mark: Mark) -> bool {
         self.heard.marks.push((self.heard.raw.len(), mark));
+        // One that is not believed is given as what it is.
+        mark != Mark::Erroneous
     }
 }
 
@@ -88,15 +96,55 @@ fn heard(bytes: &[u8], cut: usize) -> Heard {
     ear.heard
 }
 
-fn captured(bytes: &[u8], cut: usize, shell: Shell) -> Vec<u8> {
+/// What comes before a command's output.
+#[derive(Clone, Copy)]
+enum Begun<'t> {
+    Told(Shell),
+    Typed(Shown<'t>),
+}
+
+fn captured(bytes: &[u8], cut: usize, begun: Begun<'_>) -> Vec<u8> {
     let mut capture = Capture::new(usize::MAX);
-    capture.begin(shell);
+    match begun {
+        Begun::Told(shell) => capture.begin(shell),
+        Begun::Typed(shown) => capture.begin_typed(shown),
+    }
     for part in bytes.chunks(cut.max(1)) {
         capture.take(part);
     }
     capture.unprompt();
     capture.end();
     capture.output().0
+}
+
+/// Lines typed and shown in an order that the bytes choose.
+fn echoes(bytes: &[u8], text: &str) {
+    let mut echo = Echo::default();
+    let mut out = String::new();
+    let characters: Vec<char> = text.chars().collect();
+    let mut pieces = characters.chunks(5).map(String::from_iter).cycle();
+    let (mut shown, mut ends) = (0, 0);
+    for byte in bytes.iter().take(200) {
+        let piece = pieces.next().unwrap_or_default();
+        ends += 1;
+        match byte % 9 {
+            0 => echo.expect(&piece, Echoer::Kernel),
+            1 => echo.expect(&piece, Echoer::KernelAhead),
+            2 => echo.expect(&piece, Echoer::Later),
+            3 => echo.expect_drawing(&piece),
+            4 => echo.taken(),
+            5 => echo.accepted(&mut out),
+            6 => echo.release(&mut out),
+            7 => echo.edited(&mut out),
+            _ => {
+                shown += piece.len();
+                echo.filter(&piece, byte % 2 == 0, &mut out);
+            }
+        }
+    }
+    echo.forget(&mut out);
+    // A line end may be added where an echo ended.
+    assert!(out.len() <= shown + ends);
 }
 
 /// Holds what terminals promise for any bytes: nothing panics; how the bytes are cut changes
@@ -115,9 +163,19 @@ pub fn check(bytes: &[u8]) {
         assert!(bytes.len() - whole.raw.len() <= 160);
     }
 
+    let line: String = whole.text.chars().take(cut % 16).collect();
+    let lines = cut % 2 == 0;
+    let mut ways = vec![
+        Begun::Typed(Shown::Nowhere),
+        Begun::Typed(Shown::ByKernel { line: &line, lines }),
+    ];
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Posix] {
-        let all = captured(bytes, usize::MAX, shell);
-        assert_eq!(all, captured(bytes, cut, shell));
+        ways.push(Begun::Told(shell));
+        ways.extend([true, false].map(|pastes| Begun::Typed(Shown::ByEditor { shell, pastes })));
+    }
+    for begun in ways {
+        let all = captured(bytes, usize::MAX, begun);
+        assert_eq!(all, captured(bytes, cut, begun));
     }
     let mut mapped = Vec::new();
     for byte in bytes {
@@ -146,6 +204,7 @@ pub fn check(bytes: &[u8]) {
         echo.forget(&mut out);
         assert!(out.len() <= whole.text.len());
     }
+    echoes(bytes, &whole.text);
 
     let size = Size {
         columns: 2 + u16::from(*first % 40),
@@ -155,6 +214,12 @@ pub fn check(bytes: &[u8]) {
     for part in bytes.chunks(cut.max(1)) {
         screen.leave_primary();
         screen.advance(part);
+        let _ = screen.before_cursor();
+        match part[0] % 8 {
+            0 => screen.begin_line(),
+            1 => screen.part_line('~'),
+            _ => {}
+        }
     }
     screen.unsync();
     screen.resize(Size {
