@@ -184,6 +184,8 @@ struct State {
     /// Up to where matches have been consumed.
     consumed: u64,
     phase: Phase,
+    /// The prompt is the last that was said.
+    asks: bool,
     /// Whether something was typed at this prompt.
     typed: bool,
     /// What that has made of the line.

@@ -367,3 +367,16 @@ async fn a_password_that_is_repeated_is_output() {
         terms.expect("got-secret42").await;
     }
 }
+
+#[tokio::test]
+async fn what_comes_at_a_prompt_begins_a_line() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms
+            .run("mkfifo go; sh -c 'read x <go; echo said' &")
+            .await;
+        std::fs::write(terms.home().join("go"), "x\n").unwrap();
+        assert_eq!(terms.expect("^said$").await, "said", "{shell}");
+    }
+}

@@ -63,7 +63,9 @@ impl State {
             self.echo.filter(&self.clean, self.edited_later, &mut heard);
             self.hear(&heard);
         } else {
-            self.stream.push(&self.clean);
+            let clean = std::mem::take(&mut self.clean);
+            self.say(&clean);
+            self.clean = clean;
         }
         self.clean.clear();
     }
@@ -93,6 +95,15 @@ impl State {
         {
             self.answered();
             text = rest;
+        }
+        self.say(text);
+    }
+
+    /// Adds text. Behind a prompt it is not the shell's: somebody in the background writes, or a line
+    /// is answered that was shown before the prompt. Either begins a line.
+    fn say(&mut self, text: &str) {
+        if self.phase == Phase::Prompt && !text.is_empty() && std::mem::take(&mut self.asks) {
+            self.answered();
         }
         self.stream.push(text);
     }
@@ -188,6 +199,7 @@ impl State {
         if self.image.is_none() {
             self.image = process::image(self.pid);
         }
+        self.asks = true;
         self.run_prompted();
     }
 }

@@ -161,6 +161,7 @@ impl State {
             input: 0,
             consumed: 0,
             phase: Phase::Starting,
+            asks: false,
             typed: false,
             line: Line::EMPTY,
             entered: false,
