@@ -18,6 +18,12 @@ pub trait Reading {
     /// [`MARK`].
     fn marked(&self, text: &str) -> Option<(usize, usize)>;
 
+    /// Whether it is typed into a terminal: which shell reads it there is not known, and they differ in
+    /// where quotes end.
+    fn is_typed(&self) -> bool {
+        false
+    }
+
     /// Text of the command itself.
     fn text(&mut self, text: &str);
 
@@ -103,6 +109,8 @@ pub struct Backquotes {
     pub backslashes: bool,
     /// Double quotes are around them.
     pub quoted: bool,
+    /// A terminal reads them, whose shell may not know them.
+    pub typed: bool,
 }
 
 /// Why a value cannot stand in a place.
@@ -137,6 +145,25 @@ impl Misplaced {
         place: "inside back-quotes inside double quotes",
         help: "write `$(…)`",
     };
+    const TYPED_BACKQUOTES: Misplaced = Misplaced {
+        place: "inside back-quotes that are typed into a terminal, where fish does not know them",
+        help: "write `$(…)`",
+    };
+    const AFTER_TYPED_BACKQUOTES: Misplaced = Misplaced {
+        place: "after back-quotes with quotes in them that are typed into a terminal, where fish does \
+                not know them",
+        help: "write `$(…)`",
+    };
+    const TYPED_QUOTE: Misplaced = Misplaced {
+        place: "after `\\'` inside single quotes that is typed into a terminal, where it is the end \
+                of the quotes or, in fish, a quotation mark",
+        help: "write that text in double quotes",
+    };
+    const TYPED_COMMENT: Misplaced = Misplaced {
+        place: "after a comment with a quote or a `<` in it that is typed into a terminal, where zsh \
+                takes no comments",
+        help: "take that out of the comment",
+    };
     const QUOTED_DOCUMENT: Misplaced = Misplaced {
         place: "in a here-document that is taken as it is when it is a secret",
         help: "write the delimiter without quotes",
@@ -166,6 +193,7 @@ impl Standing<'_> {
             (Place::Harmless(misplaced), _) => Some(*misplaced),
             (Place::Document { nested: true, .. }, _) => Some(Misplaced::NESTED),
             (_, Some(it)) if it.quoted => Some(Misplaced::QUOTED_BACKQUOTES),
+            (_, Some(it)) if it.typed => Some(Misplaced::TYPED_BACKQUOTES),
             _ => None,
         }
     }

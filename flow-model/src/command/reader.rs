@@ -239,7 +239,13 @@ impl<'a, R: Reading> Reader<'a, R> {
                 self.command(letter)?;
             }
             Frame::Single => match letter {
-                '\'' => self.close(),
+                '\'' => {
+                    let inside = self.text[..self.at].trim_end_matches('\\');
+                    if (self.at - inside.len()) % 2 == 1 && self.reading.is_typed() {
+                        self.lost = Some(Misplaced::TYPED_QUOTE);
+                    }
+                    self.close();
+                }
                 _ => self.copy(letter.len_utf8()),
             },
             Frame::Ansi => match letter {
@@ -356,7 +362,7 @@ impl<'a, R: Reading> Reader<'a, R> {
             return;
         }
         let body = &self.rest()[1..];
-        let mut backslashes = false;
+        let (mut backslashes, mut quotes) = (false, false);
         let mut letters = body.chars();
         while let Some(letter) = letters.next() {
             match letter {
@@ -365,8 +371,12 @@ impl<'a, R: Reading> Reader<'a, R> {
                     backslashes = true;
                     letters.next();
                 }
+                '\'' | '"' => quotes = true,
                 _ => {}
             }
+        }
+        if (backslashes || quotes) && self.reading.is_typed() {
+            self.lost = Some(Misplaced::AFTER_TYPED_BACKQUOTES);
         }
         self.open(Frame::Backquotes { backslashes }, 1);
         self.fresh = true;
@@ -518,7 +528,12 @@ impl<'a, R: Reading> Reader<'a, R> {
                     self.reading.value(&standing)?;
                     self.at += length;
                 }
-                None => self.copy(letter.len_utf8()),
+                None => {
+                    if matches!(letter, '\'' | '"' | '`' | '<') && self.reading.is_typed() {
+                        self.lost = Some(Misplaced::TYPED_COMMENT);
+                    }
+                    self.copy(letter.len_utf8());
+                }
             }
         }
         Ok(())
@@ -730,6 +745,7 @@ impl<'a, R: Reading> Reader<'a, R> {
         Some(Backquotes {
             backslashes,
             quoted: self.frames[..at].contains(&Frame::Double),
+            typed: self.reading.is_typed(),
         })
     }
 

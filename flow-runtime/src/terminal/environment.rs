@@ -1,6 +1,6 @@
 //! The environment of a shell, as the shell itself wrote it down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::Shell;
 
@@ -51,8 +51,7 @@ impl Snapshot {
             }
             Shell::Fish => {
                 let (exported, all) = body.split_once(&*middle).unwrap_or((body, ""));
-                snapshot.fish(all, false);
-                snapshot.fish(exported, true);
+                snapshot.lists(all, &exported.lines().collect());
             }
         }
         snapshot
@@ -93,15 +92,22 @@ impl Snapshot {
         }
     }
 
-    /// `NAME value value`
-    fn fish(&mut self, text: &str, exported: bool) {
-        let mut words = Words::new(text);
-        words.fish = true;
-        while let Some(line) = words.line() {
-            if let Some((name, values)) = line.split_first() {
-                let glue = if name.ends_with("PATH") { ":" } else { " " };
-                self.set(name, &values.join(glue), exported);
-            }
+    /// `#NAME`, then a value a line.
+    fn lists(&mut self, text: &str, exported: &BTreeSet<&str>) {
+        for list in text.strip_prefix('#').unwrap_or_default().split("\n#") {
+            let mut lines = list.lines();
+            let Some(name) = lines.next() else {
+                continue;
+            };
+            let values: Vec<String> = lines
+                .map(|line| {
+                    let mut words = Words::new(line);
+                    words.fish = true;
+                    words.line().unwrap_or_default().concat()
+                })
+                .collect();
+            let glue = if name.ends_with("PATH") { ":" } else { " " };
+            self.set(name, &values.join(glue), exported.contains(name));
         }
     }
 
@@ -348,9 +354,12 @@ mod tests {
 
         let fish = read(
             Shell::Fish,
-            "A 'it\\'s'\nP /a  /b\nE ''\nN \n#n0\nA 'it\\'s'\nB one\\ntwo\\x41",
+            "A\nE\nN\n#n0\n#A\nit\\'s\\ q\n#MANPATH\n/a\n/b\n#E\n''\n#N\n#B\none\\ntwo\\x41\n#H\n\\#A",
         );
-        assert_eq!(fish.exported("A"), Some("it's"));
+        assert_eq!(fish.exported("A"), Some("it's q"));
+        assert_eq!(fish.get("MANPATH"), Some("/a:/b"));
+        assert_eq!(fish.get("H"), Some("#A"));
+        assert_eq!(fish.exported("H"), None);
         assert_eq!(fish.get("B"), Some("one\ntwoA"));
         assert_eq!(fish.exported("E"), Some(""));
         assert_eq!(fish.exported("N"), Some(""));

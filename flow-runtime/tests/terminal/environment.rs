@@ -50,10 +50,29 @@ async fn set_empty_unset_and_not_exported_are_told_apart_in_every_shell() {
 async fn odd_values_survive_in_every_shell() {
     for shell in SHELLS {
         let terms = Terms::new();
-        let odd = "a\tb\x1b[1m é 漢 \\ \" ' $HOME `x` \r end\u{7f}\u{1}";
-        let session = terms.open_with(shell, json!({"ODD": odd})).await;
+        let odd = [
+            "a\tb\x1b[1m é 漢 \\ \" ' $HOME `x` \r end\u{7f}\u{1}",
+            "it's q",
+            "'' ''",
+            "'",
+            "\"it's\" \\'",
+            "#VALUE_0",
+            "one\n#VALUE_0\ntwo",
+            " a  b ",
+            "",
+            "\n",
+            "-n",
+            "\\",
+            "a\\nb",
+            "(date) {a,b} *",
+        ];
+        let names = (0..).map(|number| format!("VALUE_{number}"));
+        let given: serde_json::Map<_, _> = names.clone().zip(odd.map(Into::into)).collect();
+        let session = terms.open_with(shell, given.into()).await;
         let snapshot = terms.terminals.environment(&session).unwrap();
-        assert_eq!(snapshot.exported("ODD"), Some(odd), "{shell}");
+        for (name, value) in names.zip(odd) {
+            assert_eq!(snapshot.exported(&name), Some(value), "{shell}: {name}");
+        }
     }
 }
 

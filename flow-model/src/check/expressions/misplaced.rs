@@ -97,6 +97,10 @@ impl Reading for Found {
         mark(text)
     }
 
+    fn is_typed(&self) -> bool {
+        self.is_typed
+    }
+
     fn text(&mut self, _: &str) {}
 
     fn value(&mut self, standing: &Standing<'_>) -> Result<bool, Infallible> {
@@ -132,6 +136,10 @@ mod tests {
 
     /// Where values, written as `@`, are misplaced.
     fn places(text: &str) -> Vec<(usize, &'static str)> {
+        places_for(text, false)
+    }
+
+    fn places_for(text: &str, is_typed: bool) -> Vec<(usize, &'static str)> {
         let inserts: Vec<Insert> = text
             .match_indices('@')
             .map(|(at, _)| Insert {
@@ -139,7 +147,7 @@ mod tests {
                 quoted: true,
             })
             .collect();
-        let found = misplaced(text, &inserts, false).into_iter();
+        let found = misplaced(text, &inserts, is_typed).into_iter();
         let found = found.filter(|it| matches!(it.takes, Takes::Nothing | Takes::Plain));
         found.map(|it| (it.index, it.why.place)).collect()
     }
@@ -208,6 +216,30 @@ mod tests {
             "cat <<E\n$((1 + 'a')) @\nE",
         ] {
             assert_eq!(places(text), [(0, NESTED)], "{text}");
+        }
+    }
+
+    #[test]
+    fn no_value_stands_where_the_shells_of_terminals_do_not_agree() {
+        for text in [
+            r"echo 'it\'s' @",
+            r"echo 'a\\\' '@'",
+            "echo `ls @`",
+            "echo `ls 'a'` @",
+            r"echo `ls \$a` @",
+            "echo \"`ls \"`\" @",
+            "ls # don't\necho @",
+            "ls # <<E\necho @",
+        ] {
+            let typed = places_for(text, true);
+            assert_eq!(typed.len(), 1, "{text}");
+            assert_eq!(places(text), [], "{text}");
+        }
+        for text in [
+            r"echo 'a\\' @ 'a\b' @ '\n@' \'@ it\'s @",
+            "echo `date` @ \"`date`\" @ # plain\necho @",
+        ] {
+            assert_eq!(places_for(text, true), [], "{text}");
         }
     }
 

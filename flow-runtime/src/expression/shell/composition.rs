@@ -87,6 +87,10 @@ impl Reading for Composition<'_> {
         marked(text)
     }
 
+    fn is_typed(&self) -> bool {
+        self.reader == Reader::Terminal
+    }
+
     fn text(&mut self, text: &str) {
         self.out.push_str(text);
     }

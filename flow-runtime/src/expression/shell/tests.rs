@@ -240,6 +240,24 @@ fn the_shell_of_a_terminal_sees_exactly_the_value_whichever_it_is() {
 }
 
 #[test]
+fn no_value_becomes_code_where_the_shells_of_terminals_do_not_agree() {
+    let code = ["$(echo code)", "'$(echo code)'", "';echo code;'", "x y"];
+    for command in [
+        r"echo 'it\'s' V 'x'",
+        r"echo 'it\'s V'",
+        "echo `echo V`",
+        "echo `echo \"V\"` V",
+        "true # it's\necho V # it's",
+        "true # <<E\necho V\nE",
+    ] {
+        for value in code {
+            let filled = filled(command, value, Reader::Terminal);
+            assert_eq!(filled, Err(ErrorKind::Place), "{value:?} in\n{command}");
+        }
+    }
+}
+
+#[test]
 fn a_list_becomes_as_many_words_as_it_has_items() {
     for shell in ["sh", "bash"] {
         let mut script = String::new();

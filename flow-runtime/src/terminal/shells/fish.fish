@@ -7,11 +7,15 @@ set -g __flow_count 0
 
 function __flow_environment_write
     set -g __flow_count (math $__flow_count + 1)
+    # What `set` itself writes of a value with a quotation mark cannot be read back.
     begin
         builtin echo "#flow $__flow_count"
-        builtin set -xL
+        builtin set -xn
         builtin echo '#@NONCE@'
-        builtin set -L
+        for __flow_name in (builtin set -n | builtin string match -v history)
+            builtin echo "#$__flow_name"
+            builtin string escape -n -- $$__flow_name
+        end
         builtin echo "#flow $__flow_count"
     end >$__flow_environment 2>/dev/null
 end
