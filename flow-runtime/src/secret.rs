@@ -336,8 +336,8 @@ pub(crate) enum Scrubbed<'s> {
 }
 
 impl Scrubber {
-    /// Scrubs a value from now on. Its form inside JSON, what `echo` makes of it, and the longer
-    /// lines of a value with several, are masked as well.
+    /// Scrubs a value from now on. Its form inside JSON, what `echo` makes of it, how shells write it
+    /// in quotes, and the longer lines of a value with several, are masked as well.
     pub fn add(&mut self, run: &str, input: &str, value: &str) {
         let mut known = self.patterns.iter();
         let is_known = known.any(|known| known.value == value && known.run == run);
@@ -353,14 +353,18 @@ impl Scrubber {
         });
         let json = serde_json::to_string(value).unwrap_or_default();
         let json = json.trim_matches('"');
-        let echoed = echoed(value);
         let lines = value.lines().filter(|line| line.len() >= SHORTEST_LINE);
-        for other in [json, &echoed].into_iter().chain(lines) {
+        let mut others: Vec<String> = lines.map(str::to_owned).collect();
+        others.extend([json.to_owned(), echoed(value)]);
+        others.extend(in_quotes(value));
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
             if other != value {
                 // Not the value itself, so nothing that could be turned into it again.
                 self.patterns.push(Pattern {
                     run: run.to_owned(),
-                    value: other.to_owned(),
+                    value: other,
                     placeholder: mask.clone(),
                     mask: mask.clone(),
                 });
@@ -503,6 +507,24 @@ fn begun(text: &[u8], value: &[u8]) -> Option<usize> {
         .find_map(|from| broken(text, &value[from..]))
 }
 
+/// A value as it stands in a command: as flow types it, within single quotes, within double ones, and
+/// with a backslash before all that means something to a shell.
+fn in_quotes(value: &str) -> [String; 4] {
+    let escaped = |means: fn(char) -> bool| {
+        let letters = value.chars();
+        let letters = letters.flat_map(|it| means(it).then_some('\\').into_iter().chain([it]));
+        letters.collect()
+    };
+    [
+        crate::expression::quoted(value),
+        value.replace('\'', r"'\''"),
+        escaped(|letter| matches!(letter, '\\' | '"' | '$' | '`')),
+        escaped(|letter| {
+            letter.is_ascii_punctuation() && !"%+,-./:=@_".contains(letter) || letter == ' '
+        }),
+    ]
+}
+
 /// A value as `echo` of a plain shell prints it.
 fn echoed(value: &str) -> String {
     let mut echoed = String::with_capacity(value.len());
@@ -621,6 +643,24 @@ mod tests {
         let once = scrubber.text("my token").unwrap_or_default();
         assert_eq!(once, format!("my {}", placeholder("r-1", "token")));
         assert_eq!(scrubber.text(&once), None);
+    }
+
+    #[test]
+    fn a_value_in_quotes_of_a_shell_is_masked() {
+        let value = r#"it's a $tring with "quotes" \ and `more`"#;
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "token", value);
+        let seen = |text: &str| scrubber.text(text).map(|text| mask(&text).into_owned());
+        for quoted in [
+            crate::expression::quoted(value),
+            r#"'it'\''s a $tring with "quotes" \ and `more`'"#.to_owned(),
+            r#""it's a \$tring with \"quotes\" \\ and \`more\`""#.to_owned(),
+            r#"it\'s\ a\ \$tring\ with\ \"quotes\"\ \\\ and\ \`more\`"#.to_owned(),
+        ] {
+            let masked = seen(&format!("$ echo {quoted}\n")).unwrap_or_default();
+            let bare = masked.replace(['\'', '"'], "");
+            assert_eq!(bare, "$ echo [secret token]\n", "{quoted}");
+        }
     }
 
     #[test]

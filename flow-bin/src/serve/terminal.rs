@@ -21,7 +21,8 @@ pub(super) fn offers() -> Vec<Offer> {
                 |server: Arc<Server>, request: $request, call: Call| async move {
                     let terminals = server.terminals.of(&call.circle);
                     let answering = terminals.$method(request);
-                    server.unless_given_up(&call, answering).await
+                    let answer = server.unless_given_up(&call, answering).await?;
+                    Ok(terminals.masked(answer))
                 },
             )
         };

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Boxed;
 use super::called::Pending;
 use super::local::{Error, Host, Report};
+use super::sessions::is_terminal;
 use super::traces::Traces;
 use crate::expression;
 use crate::input::{InputFault, given_secret, read_reference};
@@ -14,6 +15,7 @@ use crate::run::{
     Action, Deed, Effect, Ending, Event, Failure, FailureKind, Finish, Happening, Start,
 };
 use crate::secret::{self, Piece, Place, Reference, Scrubber};
+use crate::terminal::Terminals;
 use crate::value::Value;
 
 /// A secret that a step needs and that is not known here.
@@ -39,6 +41,8 @@ pub(super) struct Vault {
 struct Known {
     values: HashMap<(String, String), Held>,
     scrubber: Arc<Scrubber>,
+    /// Those that terminals have been told: a session outlives the run that has typed them.
+    typed: Vec<(String, String, String)>,
     /// Secrets that a run waits for.
     missing: HashMap<RunId, BTreeSet<String>>,
 }
@@ -95,7 +99,36 @@ impl Vault {
         for ((run, input), held) in &known.values {
             left.add(run, input, &plain(&held.value));
         }
+        for (run, input, value) in &known.typed {
+            left.add(run, input, value);
+        }
         known.scrubber = Arc::new(left);
+    }
+
+    /// Remembers the secrets of some parameters for as long as there are terminals, which are told
+    /// them: what they show is scrubbed and masked from now on, whoever asks.
+    fn type_into(&self, terminals: &Terminals, parameters: &Value) {
+        let places = std::cell::RefCell::new(Vec::new());
+        secret::each_text(parameters, &|text| {
+            let found = secret::pieces(text).filter_map(|piece| match piece {
+                Piece::Secret(place) => Some((place.run.to_owned(), place.input.to_owned())),
+                Piece::Text(_) | Piece::Broken => None,
+            });
+            places.borrow_mut().extend(found);
+            None
+        });
+        for (run, input) in places.into_inner() {
+            let Some(value) = self.get(&run, &input) else {
+                continue;
+            };
+            let value = plain(&value);
+            terminals.conceal(&run, &input, &value);
+            let mut known = self.known();
+            let typed = (run, input, value);
+            if !known.typed.contains(&typed) {
+                known.typed.push(typed);
+            }
+        }
     }
 
     fn get(&self, run: &str, input: &str) -> Option<Value> {
@@ -320,7 +353,17 @@ impl Host {
                 self.reveal_all(values.chain(working_directory), &action.node)
                     .await
             }
-            Deed::Tool { parameters, .. } => self.reveal_value(parameters, &action.node).await,
+            Deed::Tool {
+                tool, parameters, ..
+            } => {
+                let given = parameters.clone();
+                let revealed = self.reveal_value(parameters, &action.node).await;
+                let terminals = self.inner.options.terminals.as_ref();
+                if let Some(terminals) = terminals.filter(|_| is_terminal(tool)) {
+                    self.inner.vault.type_into(terminals, &given);
+                }
+                revealed
+            }
             // A run that is called has the placeholders.
             Deed::Call { .. } | Deed::Environment { .. } => Ok(None),
             Deed::Prompt { .. }

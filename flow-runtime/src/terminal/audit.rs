@@ -26,16 +26,25 @@ pub(super) struct Entry {
     session: String,
     tool: &'static str,
     text: String,
+    /// The text, where a secret of a run is in it.
+    masked: Option<String>,
     keys: Vec<Key>,
 }
 
 impl Entry {
-    pub(super) fn new(session: &str, tool: &'static str, text: &str, keys: &[Key]) -> Entry {
+    pub(super) fn new(
+        session: &str,
+        tool: &'static str,
+        text: &str,
+        masked: Option<String>,
+        keys: &[Key],
+    ) -> Entry {
         Entry {
             time: now(),
             session: session.to_owned(),
             tool,
             text: text.to_owned(),
+            masked,
             keys: keys.to_vec(),
         }
     }
@@ -51,10 +60,11 @@ impl Entry {
         json!({"time": time, "session_id": self.session, "tool": self.tool})
     }
 
-    /// All of it.
+    /// All of it that may be read.
     fn input(&self) -> String {
         let keys = self.keys.iter().map(|key| format!("<{key}>"));
-        std::iter::once(self.text.clone()).chain(keys).collect()
+        let text = self.masked.as_ref().unwrap_or(&self.text);
+        std::iter::once(text.clone()).chain(keys).collect()
     }
 }
 

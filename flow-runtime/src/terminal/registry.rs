@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use flow_model::tools::Key;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -19,6 +21,7 @@ use super::private;
 use super::program::Program;
 use super::session::{Awaited, Opening, Session, Showing};
 use crate::journal::RunId;
+use crate::secret::{self, Scrubber};
 
 pub use super::session::Place;
 
@@ -56,6 +59,8 @@ pub(crate) enum Unnamed {
 struct Inner {
     options: Options,
     audit: Option<Arc<Audit>>,
+    /// What runs have typed and nobody may read.
+    secrets: Mutex<Arc<Scrubber>>,
     /// In the order they were opened.
     sessions: Mutex<Vec<Arc<Session>>>,
     /// Those that are being closed, until nothing of them is left.
@@ -94,6 +99,7 @@ impl Terminals {
         let inner = Inner {
             options,
             audit,
+            secrets: Mutex::default(),
             sessions: Mutex::default(),
             closing: Mutex::default(),
             is_over: AtomicBool::new(false),
@@ -430,6 +436,37 @@ impl Terminals {
         Ok(found)
     }
 
+    /// Masks the secret of a run from now on, in the audit log and in what is told of sessions.
+    pub(crate) fn conceal(&self, run: &str, input: &str, value: &str) {
+        Arc::make_mut(&mut lock(&self.inner.secrets)).add(run, input, value);
+    }
+
+    fn secrets(&self) -> Arc<Scrubber> {
+        Arc::clone(&lock(&self.inner.secrets))
+    }
+
+    /// An answer without the secrets that runs have typed into terminals. A run itself is given them,
+    /// and keeps them from everybody.
+    #[must_use]
+    pub fn masked<T: Serialize + DeserializeOwned>(&self, answer: T) -> T {
+        let secrets = self.secrets();
+        if secrets.is_empty() || self.owner.is_some() {
+            return answer;
+        }
+        let masked = serde_json::to_value(&answer).map(|answer| {
+            let scrubbed = secrets.value(&crate::value::Value::from(&answer));
+            secret::mask_value(&scrubbed).to_json()
+        });
+        masked.and_then(serde_json::from_value).unwrap_or(answer)
+    }
+
+    /// Input as it is recorded.
+    fn entry(&self, session: &Session, tool: &'static str, text: &str, keys: &[Key]) -> Entry {
+        let scrubbed = self.secrets().text(text);
+        let masked = scrubbed.map(|text| secret::mask(&text).into_owned());
+        Entry::new(&session.id, tool, text, masked, keys)
+    }
+
     /// Writes a command to the audit log, if there is one. It is typed at a prompt or not at all.
     pub(super) fn record_command(
         &self,
@@ -440,7 +477,7 @@ impl Terminals {
         let Some(audit) = &self.inner.audit else {
             return Ok(());
         };
-        let entry = Entry::new(&session.id, "run_command", command, keys);
+        let entry = self.entry(session, "run_command", command, keys);
         match session.showing() {
             Showing::Shown | Showing::Unsure => audit.record(&entry),
             Showing::Hidden => audit.record_hidden(&entry),
@@ -458,7 +495,7 @@ impl Terminals {
         let Some(audit) = &self.inner.audit else {
             return Ok(());
         };
-        let entry = Entry::new(&session.id, "send_input", text, keys);
+        let entry = self.entry(session, "send_input", text, keys);
         match session.showing() {
             Showing::Shown => return audit.record(&entry),
             Showing::Hidden => return audit.record_hidden(&entry),

@@ -40,30 +40,33 @@ impl Terminals {
     /// [`CallError`] when there is no such tool or its parameters do not fit. What a terminal could
     /// not do is an answer, with `success: false` and `error`.
     pub async fn call(&self, tool: &str, parameters: Value) -> Result<Value, CallError> {
-        match tool {
-            "open_terminal" => Ok(answer::<OpenTerminalRequest>(
-                &self.open(tools::request(parameters)?).await,
-            )),
-            "send_input" => Ok(answer::<SendInputRequest>(
-                &self.send_input(tools::request(parameters)?).await,
-            )),
-            "get_screen_content" => Ok(answer::<GetScreenContentRequest>(
-                &self.screen_content(tools::request(parameters)?).await,
-            )),
-            "await_output" => Ok(answer::<AwaitOutputRequest>(
-                &self.await_output(tools::request(parameters)?).await,
-            )),
-            "list_terminal_sessions" => Ok(answer::<ListTerminalSessionsRequest>(
-                &self.list(tools::request(parameters)?).await,
-            )),
-            "exit_terminal" => Ok(answer::<ExitTerminalRequest>(
-                &self.exit(tools::request(parameters)?).await,
-            )),
-            "run_command" => Ok(answer::<RunCommandRequest>(
-                &self.run_command(tools::request(parameters)?).await,
-            )),
-            _ => Err(CallError::NoTool(tool.to_owned())),
-        }
+        Ok(match tool {
+            "open_terminal" => {
+                self.answer::<OpenTerminalRequest>(self.open(tools::request(parameters)?).await)
+            }
+            "send_input" => {
+                self.answer::<SendInputRequest>(self.send_input(tools::request(parameters)?).await)
+            }
+            "get_screen_content" => self.answer::<GetScreenContentRequest>(
+                self.screen_content(tools::request(parameters)?).await,
+            ),
+            "await_output" => self
+                .answer::<AwaitOutputRequest>(self.await_output(tools::request(parameters)?).await),
+            "list_terminal_sessions" => self.answer::<ListTerminalSessionsRequest>(
+                self.list(tools::request(parameters)?).await,
+            ),
+            "exit_terminal" => {
+                self.answer::<ExitTerminalRequest>(self.exit(tools::request(parameters)?).await)
+            }
+            "run_command" => self
+                .answer::<RunCommandRequest>(self.run_command(tools::request(parameters)?).await),
+            _ => return Err(CallError::NoTool(tool.to_owned())),
+        })
+    }
+
+    fn answer<R: Request>(&self, response: R::Response) -> Value {
+        // The response types have text keys and finite numbers, which every value can hold.
+        serde_json::to_value(self.masked(response)).unwrap_or(Value::Null)
     }
 
     /// Opens a session and waits for its first prompt, or for its program to fall quiet.
@@ -440,11 +443,6 @@ fn describe(session: &Session) -> TerminalSession {
 
 fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::from_secs(7200))
-}
-
-fn answer<R: Request>(response: &R::Response) -> Value {
-    // The response types have text keys and finite numbers, which every value can hold.
-    serde_json::to_value(response).unwrap_or(Value::Null)
 }
 
 /// Bytes that are not text, as text.

@@ -5,6 +5,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod concealing;
 mod nested;
 mod owning;
 mod sessions;

@@ -1,0 +1,105 @@
+//! Secrets that runs type into terminals.
+
+use std::fs;
+
+use flow_runtime::host::{ReportStatus, StartOptions};
+use flow_runtime::terminal::{Options, Terminals};
+use flow_runtime::value::Value;
+use serde_json::{Value as Json, json};
+
+use crate::world::{World, in_session};
+
+const TYPES: &str = r"
+inputs: {token: {type: string, required: true, secret: true}}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: SHELL}}
+    transitions: [{condition: always, next_state: run}]
+  run:
+    action: {tool: run_command, params: {command: 'test {{ inputs.token }} != x'}}
+    transitions: [{condition: success, next_state: type}]
+  type:
+    action: {tool: send_input, params: {input_text: 'test {{ inputs.token | sh }} != y'}}
+    transitions: [{condition: success, next_state: clear}]
+  clear:
+    action: {tool: send_input, params: {keys: [ctrl-c]}}
+    transitions: [{condition: success, next_state: keep}]
+  keep:
+    action: {tool: run_command, params: {command: 'KEEP'}}
+    transitions: [{condition: success, next_state: look}]
+  look:
+    action: {tool: get_screen_content, params: {content_mode: history}}
+    transitions: []
+";
+
+#[tokio::test]
+async fn a_secret_that_a_run_types_is_seen_by_nobody_else() {
+    for (shell, keep) in [
+        ("bash", "export KEPT={{ inputs.token }}"),
+        ("zsh", "export KEPT={{ inputs.token }}"),
+        ("fish", "set -gx KEPT {{ inputs.token }}"),
+        ("dash", "export KEPT={{ inputs.token }}"),
+    ] {
+        for secret in ["plainSecret12345", "apos'Secret12345", r"b\ac k$lash12345"] {
+            let mut opened = None;
+            let world = World::with(&[], |options| {
+                let audit = options.directory.join("audit.jsonl");
+                let terminals = Options {
+                    directory: Some(options.directory.clone()),
+                    audit: Some(audit),
+                    ..Options::default()
+                };
+                opened = Some(Terminals::new(terminals).unwrap());
+                options.terminals.clone_from(&opened);
+            });
+            let terminals = opened.unwrap();
+            let text = TYPES.replace("SHELL", shell).replace("KEEP", keep);
+            let inputs = Value::from(&json!({"token": secret}));
+            let report = world.run_with(&text, inputs, StartOptions::default()).await;
+            assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+            let tail = &secret[secret.len() - 5..];
+
+            let sessions = terminals.call("list_terminal_sessions", json!({})).await;
+            let session = sessions.unwrap()["sessions"][0]["session_id"].clone();
+            let session = session.as_str().unwrap();
+            let asked = json!({"session_id": session, "content_mode": "history"});
+            let screen = terminals.call("get_screen_content", asked).await.unwrap();
+            let screen = screen["screen_content"].as_str().unwrap();
+            assert!(screen.contains("[secret token] != x"), "{shell}: {screen}");
+            let asked = json!({"session_id": session, "command": "printenv KEPT"});
+            let ran = terminals.call("run_command", asked).await.unwrap();
+            assert_eq!(ran["output"], "[secret token]\n", "{shell}");
+
+            // Another run, which has no secrets of its own.
+            let returns = "return_values: {KEPT: kept}\nsteps: [{type: wait, duration: 0}]";
+            let second = world.run(returns, in_session(session)).await;
+            assert_eq!(second.status, ReportStatus::Completed, "{:?}", second.error);
+
+            let log = |run| Json::from(world.log(run)).to_string();
+            let audit = fs::read_to_string(world.root.path().join("audit.jsonl")).unwrap();
+            assert!(
+                audit.contains("test [secret token] != x"),
+                "{shell}: {audit}"
+            );
+            for seen in [
+                screen.to_owned(),
+                audit,
+                log(report.run),
+                log(second.run),
+                format!("{second:?}"),
+                String::from_utf8_lossy(&journal(&world)).into_owned(),
+            ] {
+                assert!(!seen.contains(tail), "{shell}, {secret}: {seen}");
+            }
+        }
+    }
+}
+
+/// All bytes of the journal.
+fn journal(world: &World) -> Vec<u8> {
+    let files = fs::read_dir(world.root.path().join(".flow")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let files = files.filter(|path| path.is_file());
+    files.flat_map(|path| fs::read(path).unwrap()).collect()
+}
