@@ -13,6 +13,7 @@ use flow_model::compile;
 use flow_model::graph::Graph;
 use flow_model::loader::NoLoader;
 use flow_model::source::Source;
+use flow_runtime::host::agent::{Agents, Patience, Submission, TaskPage};
 use flow_runtime::host::{
     Host, HostOptions, NoWorkflow, Pending, Report, ReportStatus, StartOptions, Workflows,
 };
@@ -1110,6 +1111,52 @@ fn whoever_is_waited_for_has_no_limit_that_the_definition_does_not_state() {
     let answer = answer_to(&host, run, &json!({"response": {"safe": true}}));
     place.runtime.block_on(host.record(run, answer)).unwrap();
     assert_eq!(driven().status, ReportStatus::Completed);
+}
+
+#[test]
+fn an_agent_is_told_as_well_that_its_answer_comes_too_late() {
+    let step = "  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
+";
+    let inside = "  - id: each
+    type: foreach
+    items: [1]
+    timeout: 60
+    on_error: continue
+    steps:
+      - {id: ask, type: prompt, kind: confirm, message: 'Go?'}
+";
+    let patience = Patience::of(Duration::from_secs(30));
+    let page = TaskPage::default;
+    let cases: [(&str, &[Option<&str>]); 2] =
+        [(step, &[Some("ask"), None]), (inside, &[Some("ask")])];
+    for (step, names) in cases {
+        let definition = format!("steps:\n{step}  - {{type: return, value: late}}\n");
+        for named in names {
+            let place = Place::new();
+            let host = place.host();
+            let run = began_long_ago(&place, &host, &definition);
+            let agents = Agents::keeping(host, 10);
+            let answer = Submission {
+                result: Some(Value::from(&json!(true))),
+                ..Submission::default()
+            };
+            let told = agents.submit(run, *named, answer, page(), patience);
+            let told = place.runtime.block_on(told).unwrap();
+            assert_eq!(told.output, Value::text("late"), "{told:?}");
+            let note = told
+                .note
+                .unwrap_or_else(|| panic!("{named:?} in\n{definition}"));
+            assert!(note.contains("`ask` comes too late"), "{note}");
+        }
+        // Nobody is handed a question whose time is over.
+        let place = Place::new();
+        let host = place.host();
+        let run = began_long_ago(&place, &host, &definition);
+        let agents = Agents::keeping(host, 10);
+        let next = agents.next(run, None, page(), patience);
+        let next = place.runtime.block_on(next).unwrap();
+        assert_eq!(next.output, Value::text("late"), "{next:?}");
+    }
 }
 
 #[test]

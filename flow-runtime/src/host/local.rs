@@ -305,6 +305,8 @@ pub struct Host {
 pub(super) enum PastResult {
     /// It has this result.
     Recorded(Box<(Action, Happening)>),
+    /// Its time was over, or that of what it is part of.
+    OutOfTime,
     /// It waited once, and was not ended by a result of its own.
     Unknown,
     /// No step of this name has ever waited.
@@ -715,9 +717,14 @@ impl Host {
         let mut found = PastResult::NobodyAsked;
         let events = self.journal().events(run, 1.., usize::MAX)?;
         for recorded in Recorded::all(&events)? {
+            let what = &recorded.event.what;
+            let keeps_time = !replayed.is_agent_driven();
+            let is_over = matches!(what, Happening::Woke { .. } | Happening::TimedOut { .. });
+            let mut asked = None;
             match replayed.named(name) {
-                Named::Action(action) if Some(action.id) == recorded.event.what.ends() => {
-                    let result = (action.clone(), recorded.event.what.clone());
+                Named::Action(action) if keeps_time && is_over => asked = Some(action.id),
+                Named::Action(action) if Some(action.id) == what.ends() => {
+                    let result = (action.clone(), what.clone());
                     found = PastResult::Recorded(Box::new(result));
                 }
                 Named::Action(_) | Named::Tasks(_) | Named::Called(..) => {
@@ -728,6 +735,9 @@ impl Host {
                 Named::Past | Named::Later | Named::Nobody => {}
             }
             recorded.apply(&mut replayed, None)?;
+            if asked.is_some_and(|asked| replayed.action(asked).is_none()) {
+                found = PastResult::OutOfTime;
+            }
         }
         Ok(found)
     }

@@ -137,8 +137,29 @@ pub(super) enum Heard {
     Repeated,
     /// The step had another result before, perhaps from somebody else, and this one changes nothing.
     Outdone,
+    /// The time of the step was over.
+    TooLate,
     /// The step is over when its tasks are, and takes no result.
     OfTasks,
+}
+
+/// A step that has waited longer than it may.
+struct Expired {
+    step: String,
+    node: String,
+}
+
+impl Expired {
+    /// The step that is meant by a name, or by none, if it is this one or within it.
+    fn of(&self, name: Option<&str>) -> Option<String> {
+        let Some(name) = name else {
+            return Some(self.step.clone());
+        };
+        let inside = name.strip_prefix(&*self.step);
+        let is_meant =
+            name == self.node || inside.is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        is_meant.then(|| name.to_owned())
+    }
 }
 
 struct Waiter {
@@ -435,13 +456,26 @@ impl Desk {
         // Whoever looks at the list after an answer sees what the answer says.
         self.note_standing().await?;
         match request {
-            Request::Look { what, reply } => self.look(what, reply).await?,
+            Request::Look { what, reply } => {
+                if what.drives {
+                    self.expire().await?;
+                }
+                self.look(what, reply).await?;
+            }
             Request::Submit {
                 step,
                 submission,
                 reply,
             } => {
-                let submitted = self.submit(step.as_deref(), submission).await;
+                let late = self.expire().await?.into_iter();
+                let submitted = match late.filter_map(|it| it.of(step.as_deref())).next() {
+                    Some(step) => Ok(Submitted::Here {
+                        heard: Heard::TooLate,
+                        step,
+                        task: None,
+                    }),
+                    None => self.submit(step.as_deref(), submission).await,
+                };
                 self.reply(reply, submitted)?;
             }
             Request::Record { happening, reply } => {
@@ -465,6 +499,30 @@ impl Desk {
             }
         }
         self.answer().await
+    }
+
+    /// Records that the time of what waits for somebody is over, where the run keeps it: nobody may
+    /// have been there when it was.
+    async fn expire(&mut self) -> Result<Vec<Expired>, Error> {
+        let (mut expired, mut seen) = (Vec::new(), BTreeSet::new());
+        loop {
+            let run = &self.driver.run;
+            let pending = run.pending().into_iter();
+            let mut over = pending.filter_map(|effect| match effect {
+                Effect::Act(action) => Some((self.driver.over(&action)?.0, action)),
+                _ => None,
+            });
+            let Some((over, action)) = over.find(|(_, it)| !seen.contains(&it.id)) else {
+                return Ok(expired);
+            };
+            seen.insert(action.id);
+            expired.push(Expired {
+                step: run.step_name(&action),
+                node: action.node.to_string(),
+            });
+            let waits = |run: &Run| run.action(action.id).is_some();
+            self.record_while(over, waits).await?;
+        }
     }
 
     /// Tries what was not done for want of a secret, which may be known by now.

@@ -74,6 +74,10 @@ impl Agents {
         let step = taken.step.as_str();
         let unused = match (taken.heard, &turn.step) {
             (Heard::Taken, _) => None,
+            (Heard::TooLate, _) => Some(format!(
+                "the result of `{step}` comes too late: its time was over (`answer_by`), and the run goes \
+                 on without it"
+            )),
             // Who submits a step of before for the one that waits is told.
             (Heard::Repeated | Heard::Outdone, Some(waits))
                 if unnumbered(step) == unnumbered(&waits.id) =>

@@ -101,6 +101,13 @@ impl Desk {
                     host.scrubbed(self.driver.id, foreign(said)) != recorded
                 })
             }
+            PastResult::OutOfTime => {
+                return Ok(Submitted::Here {
+                    heard: Heard::TooLate,
+                    task: task_before(&self.driver.run, &step),
+                    step,
+                });
+            }
             // Names of tasks and of what they call are told apart by more than the run itself.
             PastResult::NobodyAsked if is_numbered(&step) => {
                 return Err(self.not_pending(Some(&step)));
