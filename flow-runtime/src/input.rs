@@ -274,7 +274,8 @@ pub fn output(field: &Field, value: Value) -> Result<Value, String> {
 ///
 /// # Errors
 ///
-/// Every variable that its input cannot take, or that no `{name}` can stand for.
+/// Every variable that its input cannot take, or that no `{name}` can stand for, and then every
+/// other fault of the inputs.
 pub fn fill(
     graph: &Graph,
     inputs: &Value,
@@ -318,6 +319,11 @@ pub fn fill(
         }
     }
     if !faults.is_empty() {
+        let given = Value::map(given);
+        let others = accept(graph.inputs.as_deref(), &given).err();
+        let mut others = others.unwrap_or_default();
+        others.retain(|other| faults.iter().all(|fault| fault.input != other.input));
+        faults.append(&mut others);
         return Err(faults);
     }
     let rest = match rest.is_empty() {

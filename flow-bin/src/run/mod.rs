@@ -136,12 +136,25 @@ fn run_asked(arguments: &RunArguments, output: &mut Output) -> Result<Exit> {
     let report = report?;
     let exit = finish(&engine, &report, &arguments.driving, output)?;
     let mut left = engine.sessions();
-    left.retain(|open| Some(open) != session.as_ref());
-    if report.status == ReportStatus::Completed && !left.is_empty() && !arguments.driving.quiet {
-        let left = left.join(", ");
-        output.tell(format_args!(
+    if report.status != ReportStatus::Waiting {
+        left.retain(|open| Some(open) != session.as_ref());
+    }
+    if left.is_empty() || arguments.driving.quiet {
+        return Ok(exit);
+    }
+    let left = left.join(", ");
+    match report.status {
+        ReportStatus::Completed => output.tell(format_args!(
             "the terminal {left} that the run left open ends with this command"
-        ));
+        )),
+        ReportStatus::Waiting => {
+            output.tell(format_args!(
+                "the terminal {left} of the run ends with this command: a later step that works in it \
+                 will fail"
+            ));
+            output.help("answer while it runs (on a terminal, or with --answers), or run it in `flow serve`");
+        }
+        ReportStatus::Failed | ReportStatus::Cancelled | ReportStatus::Interrupted => {}
     }
     Ok(exit)
 }

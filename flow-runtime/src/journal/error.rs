@@ -79,7 +79,9 @@ pub enum Error {
         waited: Duration,
     },
     /// No space is left for the journal.
-    #[error("{path} cannot grow: the disk or its quota is full; free some space and open it again")]
+    #[error(
+        "{path} cannot grow: the disk or its quota is full; free some space, then start the process again that has it open, such as `flow serve`"
+    )]
     Full {
         /// The journal.
         path: PathBuf,

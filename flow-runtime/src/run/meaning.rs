@@ -85,7 +85,13 @@ pub(crate) fn own_limit(deed: &Deed, result: &Value) -> Option<String> {
             let mut message = "the pattern was not found in time".to_owned();
             if let Ok(asked) = tools::request::<AwaitOutputRequest>(parameters.to_json()) {
                 let (pattern, seconds) = (shown(&asked.pattern), asked.timeout);
-                message = format!("the pattern `{pattern}` was not found within {seconds} s");
+                let has_ended = result.get("process_running") == Some(&Value::Bool(false));
+                message = match has_ended {
+                    true => format!(
+                        "the pattern `{pattern}` was not found before the program of the session ended"
+                    ),
+                    false => format!("the pattern `{pattern}` was not found within {seconds} s"),
+                };
             }
             if let Some(line) = text("tail").and_then(last_line) {
                 message.push_str(&format!("; the last line is: {line}"));

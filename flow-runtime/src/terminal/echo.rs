@@ -34,6 +34,8 @@ pub(super) enum Echoer {
 struct Line {
     text: Vec<char>,
     echoer: Echoer,
+    /// The kernel has not echoed it, and may yet: an editor lets the terminal go between two lines.
+    unechoed: bool,
 }
 
 impl Line {
@@ -99,9 +101,21 @@ pub(super) struct Echo {
     matched: usize,
     /// Characters seen since something was expected.
     seen: usize,
+    /// The shell is between two of its prompts.
+    between: bool,
+    /// A line of blanks is a command to the shell.
+    runs_blanks: bool,
 }
 
 impl Echo {
+    /// For a shell to which a line of blanks is a command.
+    pub(super) fn running_blanks(self) -> Echo {
+        Echo {
+            runs_blanks: true,
+            ..self
+        }
+    }
+
     /// Expects the echo of typed text, in which `\n` enters a line and `\r` is a line end in pasted
     /// text.
     pub(super) fn expect(&mut self, typed: &str, echoer: Echoer) {
@@ -113,11 +127,20 @@ impl Echo {
             if matches!(echoer, Echoer::Editor | Echoer::Later) && (!whole || line.len() < 2) {
                 continue;
             }
+            // A shell that shows a blank line again does not say that it has taken it.
+            let is_blank = whole && line.trim().is_empty() && !self.runs_blanks;
+            if echoer != Echoer::Kernel && is_blank {
+                continue;
+            }
             let text = match echoer {
                 Echoer::Kernel | Echoer::KernelAhead => line.chars().flat_map(by_kernel).collect(),
                 Echoer::Editor | Echoer::Later => line.chars().collect(),
             };
-            self.expected.push_back(Line { text, echoer });
+            self.expected.push_back(Line {
+                text,
+                echoer,
+                unechoed: echoer == Echoer::Later,
+            });
         }
     }
 
@@ -221,6 +244,7 @@ impl Echo {
             self.expected.push_front(Line {
                 text: vec!['\n'],
                 echoer: Echoer::Editor,
+                unechoed: false,
             });
             self.candidate = UNKNOWN;
         }
@@ -234,6 +258,7 @@ impl Echo {
         self.expected
             .retain(|line| line.text.last() == Some(&'\n') && line.text.len() > 1);
         for line in &mut self.expected {
+            line.unechoed |= line.echoer != Echoer::Later;
             line.echoer = Echoer::Later;
         }
     }
@@ -242,6 +267,12 @@ impl Echo {
     pub(super) fn awaits_editor(&self) -> bool {
         let first = self.expected.front();
         first.is_some_and(|line| line.echoer == Echoer::Later)
+    }
+
+    /// Whether the shell is between two of its prompts: nobody else reads then, and the kernel may echo
+    /// what is left to the editor.
+    pub(super) fn between(&mut self, between: bool) {
+        self.between = between;
     }
 
     /// Passes text on, without echoes. `later` says that a line editor has come to the front since
@@ -312,7 +343,7 @@ impl Echo {
     fn fits(&self, character: char, later: bool) -> Option<(usize, usize)> {
         for (index, line) in self.expected.iter().enumerate() {
             let is_later = line.echoer == Echoer::Later;
-            if (!is_later || later)
+            if (!is_later || later || self.between && line.unechoed)
                 && let Some(matched) = self.matches(index, line, character)
             {
                 return Some((index, matched));
@@ -353,6 +384,13 @@ impl Echo {
 
     /// A line's echo is complete.
     fn echoed(&mut self, index: usize) {
+        if let Some(line) = self.expected.get_mut(index)
+            && self.between
+            && line.unechoed
+        {
+            line.unechoed = false;
+            return;
+        }
         if let Some(line) = self.expected.remove(index)
             && line.echoer == Echoer::KernelAhead
             && line.text.last() == Some(&'\n')
@@ -361,6 +399,7 @@ impl Echo {
             self.expected.push_back(Line {
                 text: line.text,
                 echoer: Echoer::Later,
+                unechoed: false,
             });
         }
     }
@@ -491,6 +530,25 @@ mod tests {
         // An editor shows both then, in the order in which they were typed.
         echo.filter("first\nfist\nfist\n", true, &mut out);
         assert_eq!(out, "\nsaid first\n\n\nfist\n");
+    }
+
+    #[test]
+    fn a_line_that_is_left_to_the_editor_may_be_echoed_between_two_prompts() {
+        let mut echo = Echo::default();
+        let mut out = String::new();
+        echo.expect("one\n", Echoer::KernelAhead);
+        echo.edited(&mut out);
+        echo.between(true);
+        echo.filter("one\n", false, &mut out);
+        assert_eq!(out, "\n");
+        assert!(echo.awaits_editor());
+        // Once, and by nobody else's output.
+        echo.filter("one\n", false, &mut out);
+        assert_eq!(out, "\none\n");
+        echo.expect("two\n", Echoer::Later);
+        echo.between(false);
+        echo.filter("two\n", false, &mut out);
+        assert_eq!(out, "\none\ntwo\n");
     }
 
     #[test]

@@ -50,8 +50,9 @@ impl Snapshot {
                 snapshot.assignments(all);
             }
             Shell::Fish => {
-                let (exported, all) = body.split_once(&*middle).unwrap_or((body, ""));
-                snapshot.lists(all, &exported.lines().collect());
+                let (exported, rest) = body.split_once(&*middle).unwrap_or((body, ""));
+                let (names, shown) = rest.split_once(&*middle).unwrap_or((rest, ""));
+                snapshot.shown(names, exported, shown);
             }
         }
         snapshot
@@ -92,22 +93,35 @@ impl Snapshot {
         }
     }
 
-    /// `#NAME`, then a value a line.
-    fn lists(&mut self, text: &str, exported: &BTreeSet<&str>) {
-        for list in text.strip_prefix('#').unwrap_or_default().split("\n#") {
-            let mut lines = list.lines();
-            let Some(name) = lines.next() else {
+    /// Names, and among other lines their values: `$NAME[1]: |value|`. Of several scopes the innermost
+    /// comes first. Of a list with very many values those in the middle are left out: it is not told.
+    fn shown(&mut self, names: &str, exported: &str, shown: &str) {
+        let mut lists: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut cut: BTreeSet<&str> = BTreeSet::new();
+        for line in shown.lines() {
+            let Some((name, rest)) = line.strip_prefix('$').and_then(|it| it.split_once('['))
+            else {
                 continue;
             };
-            let values: Vec<String> = lines
-                .map(|line| {
-                    let mut words = Words::new(line);
-                    words.fish = true;
-                    words.line().unwrap_or_default().concat()
-                })
-                .collect();
+            let Some((number, value)) = rest.split_once("]: |") else {
+                continue;
+            };
+            let (Ok(number), Some(value)) = (number.parse::<usize>(), value.strip_suffix('|'))
+            else {
+                continue;
+            };
+            let list = lists.entry(name).or_default();
+            if number == list.len() + 1 {
+                list.push(Words::new(value).escaped());
+            } else if number > list.len() {
+                cut.insert(name);
+            }
+        }
+        let exported: BTreeSet<&str> = exported.lines().collect();
+        for name in names.lines().filter(|name| !cut.contains(name)) {
             let glue = if name.ends_with("PATH") { ":" } else { " " };
-            self.set(name, &values.join(glue), exported.contains(name));
+            let value = lists.get(name).map(|list| list.join(glue));
+            self.set(name, &value.unwrap_or_default(), exported.contains(name));
         }
     }
 
@@ -131,16 +145,25 @@ fn is_name(name: &str) -> bool {
 /// Words as a shell quotes them, in lines.
 struct Words<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    /// fish knows more escapes outside of quotes and fewer inside.
-    fish: bool,
 }
 
 impl<'a> Words<'a> {
     fn new(text: &'a str) -> Words<'a> {
         Words {
             rest: text.chars().peekable(),
-            fish: false,
         }
+    }
+
+    /// All of it, in which nothing is quoted but by backslashes.
+    fn escaped(mut self) -> String {
+        let mut bytes = Vec::new();
+        while let Some(next) = self.rest.next() {
+            match next {
+                '\\' => self.escape(&mut bytes),
+                other => push(&mut bytes, other),
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The words up to the next unquoted line end.
@@ -169,7 +192,6 @@ impl<'a> Words<'a> {
                     self.rest.next();
                     self.ansi(&mut bytes);
                 }
-                Some('\\') if self.fish => self.escape(&mut bytes),
                 Some('\\') => {
                     if let Some(escaped) = self.rest.next() {
                         push(&mut bytes, escaped);
@@ -182,14 +204,9 @@ impl<'a> Words<'a> {
     }
 
     fn single(&mut self, bytes: &mut Vec<u8>) {
-        while let Some(next) = self.rest.next() {
+        for next in self.rest.by_ref() {
             match next {
                 '\'' => return,
-                '\\' if self.fish && matches!(self.rest.peek(), Some('\\' | '\'')) => {
-                    if let Some(escaped) = self.rest.next() {
-                        push(bytes, escaped);
-                    }
-                }
                 other => push(bytes, other),
             }
         }
@@ -354,13 +371,22 @@ mod tests {
 
         let fish = read(
             Shell::Fish,
-            "A\nE\nN\n#n0\n#A\nit\\'s\\ q\n#MANPATH\n/a\n/b\n#E\n''\n#N\n#B\none\\ntwo\\x41\n#H\n\\#A",
+            concat!(
+                "A\nE\nN\n#n0\nA\nMANPATH\nE\nN\nB\nH\nLONG\n#n0\n",
+                "$A: set in local scope, exported, with 1 elements\n$A[1]: |it's q|\n",
+                "$A: set in global scope, exported, with 1 elements\n$A[1]: |outer|\n",
+                "$A: originally inherited as |other|\n",
+                "$MANPATH[1]: |/a|\n$MANPATH[2]: |/b|\n$E[1]: ||\n$N: set, with 0 elements\n",
+                "$B[1]: |one\\ntwo\\x41\\\\ \"x\" 'y' $z|\n$H[1]: |a|b]: ||\n",
+                "$LONG[1]: |a|\n$LONG[101]: |b|",
+            ),
         );
         assert_eq!(fish.exported("A"), Some("it's q"));
         assert_eq!(fish.get("MANPATH"), Some("/a:/b"));
-        assert_eq!(fish.get("H"), Some("#A"));
+        assert_eq!(fish.get("H"), Some("a|b]: |"));
         assert_eq!(fish.exported("H"), None);
-        assert_eq!(fish.get("B"), Some("one\ntwoA"));
+        assert_eq!(fish.get("B"), Some("one\ntwoA\\ \"x\" 'y' $z"));
+        assert_eq!(fish.get("LONG"), None);
         assert_eq!(fish.exported("E"), Some(""));
         assert_eq!(fish.exported("N"), Some(""));
 

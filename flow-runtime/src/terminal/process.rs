@@ -207,15 +207,26 @@ pub(super) fn reads_blocks(pid: i32) -> bool {
     awaits(pid) == Awaits::Terminal && length().is_some_and(|length| length > 1)
 }
 
-/// The numbers of the system calls by which a program waits for one file: `read` and `pselect6`.
-const CALLS: Option<(u64, u64)> = {
+/// The numbers of system calls by which a program waits for files.
+struct Calls {
+    read: u64,
+    pselect: u64,
+    /// Those by which it waits for several.
+    several: &'static [u64],
+}
+
+const CALLS: Option<Calls> = {
     #[cfg(not(target_os = "linux"))]
     {
         None
     }
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     {
-        Some((0, 270))
+        Some(Calls {
+            read: 0,
+            pselect: 270,
+            several: &[7, 23, 270, 271],
+        })
     }
     // Architectures that came late share one table.
     #[cfg(all(
@@ -227,23 +238,43 @@ const CALLS: Option<(u64, u64)> = {
         )
     ))]
     {
-        Some((63, 72))
+        Some(Calls {
+            read: 63,
+            pselect: 72,
+            several: &[72, 73],
+        })
     }
     #[cfg(all(target_os = "linux", target_arch = "x86"))]
     {
-        Some((3, 308))
+        Some(Calls {
+            read: 3,
+            pselect: 308,
+            several: &[82, 142, 168, 308, 309, 413, 414],
+        })
     }
     #[cfg(all(target_os = "linux", target_arch = "arm"))]
     {
-        Some((3, 335))
+        Some(Calls {
+            read: 3,
+            pselect: 335,
+            several: &[142, 168, 335, 336, 413, 414],
+        })
     }
     #[cfg(all(target_os = "linux", target_arch = "powerpc64"))]
     {
-        Some((3, 280))
+        Some(Calls {
+            read: 3,
+            pselect: 280,
+            several: &[82, 142, 167, 280, 281],
+        })
     }
     #[cfg(all(target_os = "linux", target_arch = "s390x"))]
     {
-        Some((3, 301))
+        Some(Calls {
+            read: 3,
+            pselect: 301,
+            several: &[142, 168, 301, 302],
+        })
     }
     #[cfg(all(
         target_os = "linux",
@@ -263,10 +294,23 @@ const CALLS: Option<(u64, u64)> = {
     }
 };
 
+/// Whether a process that sleeps may do so over its input, and does not for a moment or a process. Where
+/// the system does not tell, it may.
+pub(super) fn awaits_input(pid: i32) -> bool {
+    awaits(pid) == Awaits::Terminal || polls(pid).unwrap_or(true)
+}
+
+/// Whether the first thread of a process waits for files, and neither for a process nor for a thread;
+/// `None` where the system does not tell.
+pub(super) fn polls(pid: i32) -> Option<bool> {
+    let (number, _) = call(pid)?;
+    Some(CALLS?.several.contains(&number))
+}
+
 /// The only file that a process waits for, for as long as it takes, if it is that what it waits
 /// for; `None` where the system does not tell.
 fn awaited_file(pid: i32) -> Option<Option<u64>> {
-    let (read, pselect) = CALLS?;
+    let Calls { read, pselect, .. } = CALLS?;
     let (number, arguments) = call(pid)?;
     Some(match *arguments.as_slice() {
         [file, ..] if number == read => Some(file),

@@ -60,6 +60,8 @@ pub(super) enum Mark {
     Input,
     /// The shell wants more of the command.
     Continuation,
+    /// The prompt for that is shown, where the shell says so.
+    More,
     /// The shell cannot read the command and has taken it away.
     Erroneous,
     /// A command is about to begin: what the shell shows for that follows, up to [`Mark::Started`].
@@ -393,6 +395,7 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"P", None) => Some(Mark::PromptStart),
         (b"B", None) => Some(Mark::Input),
         (b"K", None) => Some(Mark::Continuation),
+        (b"M", None) => Some(Mark::More),
         (b"E", None) => Some(Mark::Erroneous),
         (b"S", None) => Some(Mark::Starting),
         (b"C", None) => Some(Mark::Started),

@@ -186,6 +186,10 @@ struct State {
     phase: Phase,
     /// The prompt is the last that was said.
     asks: bool,
+    /// Something came behind the prompt that was not typed.
+    behind: bool,
+    /// What stood before the cursor when the prompt had been shown.
+    prompt_end: String,
     /// Whether something was typed at this prompt.
     typed: bool,
     /// What that has made of the line.
@@ -203,6 +207,8 @@ struct State {
     prompt_line: Option<String>,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
     ahead: bool,
+    /// Whether it was about to do so when something was typed last.
+    unsettled: bool,
     /// The line editor has ended since something was entered at this prompt.
     released: bool,
     /// A prompt that may be there although the shell has not said so, or not all of it.

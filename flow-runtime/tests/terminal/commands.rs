@@ -631,3 +631,105 @@ async fn a_command_runs_behind_a_ctrl_c_that_a_trap_has_taken() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_program_that_takes_the_shells_place_and_works_is_waited_for() {
+    for shell in SHELLS {
+        for (command, code, output) in [
+            ("exec sleep 0.3", 0, ""),
+            ("exec sh -c 'sleep 0.3; echo late; exit 3'", 3, "late\n"),
+        ] {
+            let terms = Terms::new();
+            terms.open(shell).await;
+            let ran = terms.run(command).await;
+            let told = (&ran["status"], &ran["exit_code"], &ran["output"]);
+            let right = (&json!("shell_exited"), &json!(code), &json!(output));
+            assert_eq!(told, right, "{shell}: {command}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_behind_empty_lines_is_told_by_its_own_prompt() {
+    let typed = [
+        json!({"input_text": "\n\n"}),
+        json!({"keys": ["enter", "enter", "enter"]}),
+        json!({"keys": ["ctrl-c", "enter", "enter"]}),
+        json!({"input_text": " \n \n"}),
+    ];
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for typed in typed.iter().cycle().take(20) {
+            terms.call("send_input", typed.clone()).await;
+            let ran = terms.run("echo out; sh -c 'exit 7'").await;
+            let told = (&ran["status"], &ran["exit_code"], &ran["output"]);
+            let right = (&json!("finished"), &json!(7), &json!("out\n"));
+            assert_eq!(told, right, "{shell} behind {typed}: {ran:#}");
+        }
+        for _ in 0..10 {
+            for _ in 0..5 {
+                terms.send("\n").await;
+            }
+            let ran = terms.run("sh -c 'exit 8'").await;
+            assert_eq!(ran["exit_code"], 8, "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_behind_empty_lines_never_matches_itself() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for typed in ["\n\n", "\n\n\n\n", " \n \n"].iter().cycle().take(12) {
+            terms.send(typed).await;
+            terms.send("sleep 0.01; echo marker | tr a-z A-Z\n").await;
+            let found = terms.expect(r"(?i)marker").await;
+            assert_eq!(found, "MARKER", "{shell} behind {typed:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_shell_has_put_into_its_line_is_not_run_with_the_next_command() {
+    for (shell, puts) in [
+        ("bash", "shopt -s histverify"),
+        ("zsh", "setopt histverify"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(puts).await;
+        terms.run("echo one").await;
+        let ran = terms.run("echo hv !!").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        assert!(ran["error"].as_str().unwrap().contains("histverify"));
+        let ran = terms.run("echo two").await;
+        assert_eq!(ran["output"], "two\n", "{shell}: {ran:#}");
+    }
+    for (shell, puts) in [
+        ("zsh", "print -z rm -rf foo"),
+        ("fish", "commandline -r 'rm -i'"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for _ in 0..20 {
+            terms.run(puts).await;
+            let ran = terms.run("echo two").await;
+            assert_eq!(ran["output"], "two\n", "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_stops_nobody_does_not_hold_the_next_command_up() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for key in ["ctrl-z", "ctrl-\\"] {
+            terms.keys(&[key]).await;
+            let ran = terms.run("echo fine").await;
+            assert_eq!(ran["output"], "fine\n", "{shell} behind {key}: {ran:#}");
+        }
+    }
+}

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use flow_runtime::terminal::Place;
-use serde_json::json;
 
 use crate::support::{SHELLS, Terms};
 

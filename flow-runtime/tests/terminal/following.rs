@@ -467,3 +467,41 @@ async fn what_fish_suggests_is_not_shown_as_a_part_of_the_command() {
         assert_eq!(shown.count(), round + 1, "{screen}");
     }
 }
+
+#[tokio::test]
+async fn several_lines_run_whole_when_messages_go_elsewhere() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("exec 2>/dev/null").await;
+    for (command, output) in [
+        ("for i in 1 2\ndo echo $i\ndone", "1\n2\n"),
+        ("cat <<E\nx\nE", "x\n"),
+        ("echo a \\\nb", "a b\n"),
+        ("f() {\necho f\n}\nf", "f\n"),
+    ] {
+        let ran = terms.run(command).await;
+        let told = (&ran["status"], &ran["output"], &ran["exit_code"]);
+        assert_eq!(
+            told,
+            (&json!("finished"), &json!(output), &json!(0)),
+            "{ran:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_dash_asks_for_more_with_is_no_output_where_nothing_is_echoed() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    terms.run("stty -echo").await;
+    for (command, output) in [
+        ("for i in 1 2\ndo echo x$i\ndone", "x1\nx2\n"),
+        ("cat <<E\nhi\nE", "hi\n"),
+    ] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["output"], output, "{ran:#}");
+    }
+    terms.run("stty echo").await;
+    let ran = terms.run("for i in 1 2\ndo echo x$i\ndone").await;
+    assert_eq!(ran["output"], "x1\nx2\n", "{ran:#}");
+}

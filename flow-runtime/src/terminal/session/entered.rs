@@ -43,18 +43,21 @@ impl Session {
             moments.borrow_and_update();
             let waits = {
                 let state = lock(&self.state);
-                match (state.phase, state.shell) {
+                let waits = match (state.phase, state.shell) {
                     (Phase::Prompt, Some(Shell::Posix)) => {
                         state.typed && state.entered && self.is_in_front()
                     }
                     (Phase::Prompt, _) => state.typed && state.entered,
                     (Phase::Running, _) => self.edits(),
                     (Phase::Starting | Phase::Ended, _) => false,
-                }
+                };
+                // It wants more of the line, or a command of its own edits one.
+                let asks = || self.pty.unread() == 0 && process::reads_terminal(self.pid);
+                let says = || self.pty.has_output();
+                let is_next = state.phase == Phase::Prompt && self.is_in_doubt(&state);
+                is_next || waits && (!asks() || says())
             };
-            // It wants more of the line, or a command of its own edits one.
-            let asks = || self.pty.unread() == 0 && process::reads_terminal(self.pid);
-            if !waits || asks() || rest.lasts(self.asleep()) {
+            if !waits || rest.lasts(self.asleep()) {
                 return;
             }
             if self.has_computed(&mut computed) {

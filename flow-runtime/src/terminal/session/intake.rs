@@ -60,6 +60,7 @@ impl State {
             self.doubt.push_str(&self.clean);
         } else if self.echo.pending() {
             let mut heard = String::new();
+            self.echo.between(self.phase == Phase::Ended);
             self.echo.filter(&self.clean, self.edited_later, &mut heard);
             self.hear(&heard);
         } else {
@@ -99,11 +100,12 @@ impl State {
         self.say(text);
     }
 
-    /// Adds text. Behind a prompt it is not the shell's: somebody in the background writes, or a line
+    /// Adds text. Behind a prompt it is seldom the shell's: somebody in the background writes, or a line
     /// is answered that was shown before the prompt. Either begins a line.
     fn say(&mut self, text: &str) {
         if self.phase == Phase::Prompt && !text.is_empty() && std::mem::take(&mut self.asks) {
             self.answered();
+            self.behind = true;
         }
         self.stream.push(text);
     }
@@ -200,6 +202,10 @@ impl State {
             self.image = process::image(self.pid);
         }
         self.asks = true;
+        self.behind = false;
+        if self.shell != Some(Shell::Posix) {
+            self.prompt_end = self.screen.before_cursor();
+        }
         self.run_prompted();
     }
 }
@@ -243,7 +249,7 @@ impl Pieces for State {
             match mark {
                 Mark::PromptStart => self.suspect(true),
                 Mark::Input => self.suspect(false),
-                Mark::Continuation | Mark::Erroneous => {}
+                Mark::Continuation | Mark::More | Mark::Erroneous => {}
                 Mark::Prompt
                 | Mark::Starting
                 | Mark::Started
@@ -290,6 +296,7 @@ impl State {
             Mark::PromptStart
             | Mark::Input
             | Mark::Continuation
+            | Mark::More
             | Mark::Erroneous
             | Mark::Starting
             | Mark::Ready(_)
@@ -404,8 +411,9 @@ impl State {
                 }
                 // The same prompt, drawn again.
                 Phase::Prompt => {
+                    self.prompt_end = self.screen.before_cursor();
                     if let Some(line) = &mut self.prompt_line {
-                        *line = self.screen.before_cursor();
+                        line.clone_from(&self.prompt_end);
                     }
                 }
                 Phase::Starting | Phase::Running | Phase::Ended => {
@@ -417,8 +425,13 @@ impl State {
                 self.typing = false;
                 // What is typed next is for this line.
                 self.entered &= self.run.is_some();
-                self.run_continued();
+                match (self.shell, &mut self.run) {
+                    // Without an echo the next line's output would begin with the prompt.
+                    (Some(Shell::Posix), Some(run)) => run.asked(),
+                    _ => self.run_continued(),
+                }
             }
+            Mark::More => self.run_continued(),
             Mark::Erroneous => {
                 self.typing = false;
                 self.run_erroneous();

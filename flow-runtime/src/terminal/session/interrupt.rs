@@ -243,6 +243,10 @@ impl Session {
     /// Whether the shell sleeps over its terminal, and not over what makes its next prompt. Where
     /// the system does not tell, it does.
     pub(super) fn reads(&self) -> bool {
+        if self.program.shell == Some(Shell::Fish) {
+            // It waits for several files there, and for a program otherwise.
+            return process::polls(self.pid).unwrap_or(true);
+        }
         match process::awaits(self.pid) {
             Awaits::Terminal | Awaits::Unknown => true,
             Awaits::File => false,

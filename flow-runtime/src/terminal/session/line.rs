@@ -23,6 +23,9 @@ impl Line {
             (_, Line::Unknown) => Line::Unknown,
             // ctrl-u
             ('\x15', _) => Line::EMPTY,
+            // ctrl-z and ctrl-\: nobody is stopped, and a terminal that reads lines drops this one.
+            ('\x1a' | '\x1c', _) if shell == Some(Shell::Posix) => Line::EMPTY,
+            ('\x1a' | '\x1c', _) => line,
             // ctrl-l: an editor draws its line anew, a terminal takes it for a character.
             ('\x0c', _) if shell != Some(Shell::Posix) => line,
             ('\x7f', Line::Characters(count)) => Line::Characters(count.saturating_sub(1)),
@@ -55,6 +58,7 @@ mod tests {
             ("a\t\x15", Line::Unknown),
             ("a\n", Line::Unknown),
             ("a\x0c\x7f", Line::EMPTY),
+            ("a\x1a\x7f", Line::EMPTY),
         ] {
             assert_eq!(
                 Line::EMPTY.after(typed, Some(Shell::Bash)),
@@ -65,6 +69,8 @@ mod tests {
         let fish = |typed| Line::EMPTY.after(typed, Some(Shell::Fish));
         assert_eq!(fish("g \x7f\x7f"), Line::Text);
         assert_eq!(fish("g \x15"), Line::EMPTY);
-        assert_eq!(Line::EMPTY.after("\x0c", Some(Shell::Posix)), Line::Unknown);
+        let dash = |typed| Line::EMPTY.after(typed, Some(Shell::Posix));
+        assert_eq!(dash("\x0c"), Line::Unknown);
+        assert_eq!(dash("half\x1a"), Line::EMPTY);
     }
 }

@@ -109,7 +109,9 @@ impl Session {
             && run.look_at.is_some_and(|at| at <= now)
         {
             let image = process::image(self.pid);
-            state.look(now, image, || self.asleep().is_some());
+            state.look(now, image, || {
+                self.asleep().is_some() && process::awaits_input(self.pid)
+            });
             // Entered and not begun, while the shell waits for more.
             let entered = state.phase == Phase::Prompt && state.interrupt.is_none();
             if entered && state.run.is_some() && self.awaits_command(&state) == Some(true) {

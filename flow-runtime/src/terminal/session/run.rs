@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
 /// for every key takes the longer for each the longer the line is.
 const LONG: usize = 1000;
+/// The key that clears the line of a shell that edits one.
+const CLEAR: &[u8] = b"\x1b[9134~";
 /// What begins pasted text.
 const PASTE: &str = "\x1b[200~";
 
@@ -44,6 +46,8 @@ pub(super) struct Run {
     listening: bool,
     /// The shell asks for the next command and has not run what was entered.
     unrun: bool,
+    /// It may stand for an earlier command.
+    recalls: bool,
     /// Several lines were pasted, which the shell reads without a prompt in between.
     pasted: bool,
     /// The shell said that it wants more.
@@ -100,6 +104,7 @@ impl Run {
             aside: Capture::new(keep),
             listening: false,
             unrun: false,
+            recalls: false,
             pasted: false,
             continued: false,
             lines,
@@ -135,6 +140,11 @@ impl Run {
     /// Takes the output behind a position back: it was a prompt.
     pub(super) fn cut(&mut self, position: u64) {
         self.capture.cut(position);
+    }
+
+    /// The shell asks for more: what it shows for that is no output.
+    pub(super) fn asked(&mut self) {
+        self.capturing = false;
     }
 
     /// The shell has asked for more, with a prompt that does not say so.
@@ -260,13 +270,26 @@ impl State {
             return;
         };
         if run.interrupted {
-            let note = "the command is incomplete: the shell waits for the rest, such as a closing \
-                        quote; it was abandoned with ctrl-c";
+            let note = match self.shell {
+                Some(Shell::Zsh) => {
+                    "the command is incomplete: the shell waits for the rest, such as a closing \
+                     quote, or for an answer to a question of its own (`setopt correct`); it was \
+                     abandoned with ctrl-c"
+                }
+                _ => {
+                    "the command is incomplete: the shell waits for the rest, such as a closing \
+                     quote; it was abandoned with ctrl-c"
+                }
+            };
             self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
-        } else if run.unrun {
-            let note = "the shell did not run the command, as `output` says; a `!` stands for an \
-                        earlier command unless it is in single quotes or behind a backslash, or \
-                        `set +H` has switched that off";
+        } else if run.unrun || !run.commanded && run.recalls && self.shell == Some(Shell::Zsh) {
+            let note = "the shell did not run the command: a `!` stands for an earlier command \
+                        unless it is in single quotes or behind a backslash, or `set +H` (in zsh \
+                        `setopt no_bang_hist`) has switched that off; there is none, as `output` \
+                        says then, or the option `histverify` has it shown at the prompt, where the \
+                        key enter runs it";
+            // That comes behind the prompt.
+            self.ahead = true;
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if !run.lines.is_empty() {
             self.type_line();
@@ -288,6 +311,13 @@ impl State {
             });
             self.finish_run(CommandStatus::Finished, note);
         }
+    }
+
+    /// Whether the shell may have put text into its line: something came behind the prompt, and the
+    /// cursor stands elsewhere.
+    fn may_be_filled(&self) -> bool {
+        let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
+        edits && self.behind && self.screen.before_cursor() != self.prompt_end
     }
 
     /// The shell says that it wants more of the command.
@@ -433,16 +463,16 @@ impl State {
         }
     }
 
-    /// Looks whether the shell has become another program, and one that stays: as long as that is
-    /// at work, it may end with the exit code that is waited for.
+    /// Looks whether the shell has become another program, and one that waits for input: any other may
+    /// end with the exit code that is waited for.
     pub(super) fn look(
         &mut self,
         now: Instant,
         image: Option<Vec<u8>>,
-        rests: impl FnOnce() -> bool,
+        asks: impl FnOnce() -> bool,
     ) {
         let replaced = image.is_some() && self.image.is_some() && image != self.image;
-        if replaced && rests() {
+        if replaced && asks() {
             self.finish_run(CommandStatus::ShellExited, Some(replacement(self.pid)));
         } else if let Some(run) = &mut self.run {
             run.look_at = Some(now + LOOK);
@@ -479,6 +509,15 @@ impl Session {
         given_up: impl Fn(&Session),
     ) -> Ran {
         let Some(shell) = self.program.shell else {
+            let exit = lock(&self.state).exit;
+            if let Some(exit) = exit {
+                let note = format!("the program has ended {}", exit.words());
+                let code = exit.code();
+                return Ran {
+                    code,
+                    ..Ran::not(CommandStatus::ShellExited, note)
+                };
+            }
             let name = self
                 .foreground()
                 .unwrap_or_else(|| self.program.asked.clone());
@@ -606,6 +645,10 @@ impl Session {
             );
             return refuse(CommandStatus::Busy, note);
         }
+        if self.is_in_doubt(&state) {
+            let note = "busy: the shell is still at what was typed before; nothing was typed";
+            return refuse(CommandStatus::Busy, note.to_owned());
+        }
         if state.holds_text() {
             let note = "the prompt holds text that was typed and not entered, unless other keys \
                         than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
@@ -644,17 +687,23 @@ impl Session {
         let (sender, receiver) = oneshot::channel();
         state.next_waiter += 1;
         let id = state.next_waiter;
+        state.unsettled = false;
         state.expect("", mode, None);
         let mut run = Run::new(lines, keep);
         run.id = id;
+        run.recalls = command.contains('!') && !command.trim_start().starts_with('#');
         run.pasted = pasted && command.contains('\n');
         run.answer = Some(sender);
         state.run = Some(run);
         state.mode = mode;
+        if state.may_be_filled() && !mode.lines {
+            state.outgoing.extend_from_slice(CLEAR);
+        }
         state.type_line();
         let outgoing = std::mem::take(&mut state.outgoing);
         let written = self.pty.write(&outgoing);
-        if shell == Shell::Posix {
+        if shell == Shell::Posix || state.hidden {
+            // No echo makes the reader look when it is time to.
             self.pty.ring();
         }
         if written.is_err() {
@@ -663,6 +712,20 @@ impl Session {
             return refuse(CommandStatus::Refused, note.to_owned());
         }
         Ok((id, receiver))
+    }
+
+    /// Whether more may come behind the prompt: zsh (`print -z`) and fish (`commandline`) put text into
+    /// their line, and dash, which does not say that a command starts, may show another prompt for a
+    /// signal from elsewhere.
+    fn is_busy(&self, state: &State) -> bool {
+        let reads_lines = match state.shell {
+            Some(Shell::Posix) => true,
+            Some(Shell::Zsh | Shell::Fish) => false,
+            Some(Shell::Bash) | None => return false,
+        };
+        // Else it has been told to read in another way, and nothing is known.
+        let is_usual = self.pty.mode().lines == reads_lines;
+        is_usual && self.awaits_command(state) == Some(false)
     }
 
     /// Waits until a shell that has shown its prompt takes pasted text, or rests without that.
@@ -702,7 +765,7 @@ impl Session {
                     Phase::Prompt if left > 0 => QUIET,
                     Phase::Prompt if state.typed && state.entered => PATIENCE,
                     // That the shell falls asleep makes no moment of its own.
-                    Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
+                    Phase::Prompt if self.is_in_doubt(&state) || self.is_busy(&state) => DOUBT,
                     Phase::Prompt => return,
                     Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return,
                     Phase::Ended if state.missed => DOUBT,

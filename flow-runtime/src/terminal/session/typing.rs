@@ -69,6 +69,7 @@ impl Session {
         if waiting + bytes.len() > MAX_WAITING {
             return Err(unread(waiting));
         }
+        state.unsettled = self.is_in_doubt(&state);
         state.expect(&typed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
@@ -96,7 +97,7 @@ impl State {
         let now = Instant::now();
         let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
         // What was entered before has not begun: this is for what that starts.
-        let entered = at_prompt && self.typed && self.entered;
+        let entered = at_prompt && (self.typed && self.entered || self.unsettled);
         let is_fresh = at_prompt && !entered;
         let before = self.typed_at.replace(now);
         // Else it has yet to be shown, and this behind it.
@@ -112,10 +113,11 @@ impl State {
         self.addressee = addressee;
         self.input = self.stream.end();
         self.consumed = self.consumed.max(self.input);
-        let lines = typed.trim_end_matches('\n').contains(['\n', '\r']);
+        let several = typed.contains('\r') || typed.matches('\n').nth(1).is_some();
         self.ahead = match typed.is_empty() {
             true => self.ahead && !at_prompt,
-            false => !is_fresh || lines,
+            // What was typed ahead before may have yet to be read.
+            false => self.ahead || !is_fresh || several,
         };
         // Whose it is shows only when the shell reads its next key. fish may lose its prompt by it.
         let unsure = !is_fresh || self.shell == Some(Shell::Fish);
@@ -177,7 +179,8 @@ impl State {
             };
             self.line = line.after(typed, self.shell);
             self.typed = self.line != Line::EMPTY;
-            self.entered = ends;
+            // The others stop nothing at a prompt, and bring none.
+            self.entered = typed.contains(['\n', '\x03', '\x04']);
             self.released = false;
             self.prompt_line = None;
         }

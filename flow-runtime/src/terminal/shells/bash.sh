@@ -64,6 +64,11 @@ __flow_install() {
 }
 
 __flow_install
+# A key that clears the line, whatever else is bound.
+for __flow_map in emacs vi-insert vi-command; do
+    \builtin bind -m "$__flow_map" '"\e[9134~": kill-whole-line' 2>/dev/null
+done
+unset __flow_map
 if [[ -n ${__flow_aliases-} ]]; then
     \builtin shopt -s expand_aliases
 fi

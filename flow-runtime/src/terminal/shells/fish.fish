@@ -7,15 +7,14 @@ set -g __flow_count 0
 
 function __flow_environment_write
     set -g __flow_count (math $__flow_count + 1)
-    # What `set` itself writes of a value with a quotation mark cannot be read back.
+    # What `set` writes of a value with a quotation mark cannot be read back, unless it is to show it.
     begin
         builtin echo "#flow $__flow_count"
         builtin set -xn
         builtin echo '#@NONCE@'
-        for __flow_name in (builtin set -n | builtin string match -v history)
-            builtin echo "#$__flow_name"
-            builtin string escape -n -- $$__flow_name
-        end
+        builtin set -n
+        builtin echo '#@NONCE@'
+        builtin set -S
         builtin echo "#flow $__flow_count"
     end >$__flow_environment 2>/dev/null
 end
@@ -102,6 +101,7 @@ function __flow_ready
 end
 for mode in default insert visual replace replace_one
     bind -M $mode \e\[9133~ __flow_execute
+    bind -M $mode \e\[9134~ "commandline ''"
     for key in 0 1 2 3 4 5 6 7 8 9
         bind -M $mode \e\[914$key~ "__flow_ready $key"
     end

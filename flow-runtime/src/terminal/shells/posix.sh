@@ -19,4 +19,4 @@ __flow_ended() {
 __flow_nonce='@NONCE@'
 # The braces take the trace of `set -x` along.
 PS1='${__flow_nonce:+$({ __flow_ended "$?"; } >/dev/null 2>&1)}'"${PS1-\$ }"'@ESC@]133;B;${__flow_nonce-}@BEL@'
-PS2='@ESC@]133;K;${__flow_nonce-}@BEL@'"${PS2-> }"
+PS2='@ESC@]133;K;${__flow_nonce-}@BEL@'"${PS2-> }"'@ESC@]133;M;${__flow_nonce-}@BEL@'

@@ -98,6 +98,11 @@ __flow_install() {
 
 __flow_install
 __flow_whole
+# A key that clears the line, whatever else is bound.
+for __flow_map in main emacs viins vicmd; do
+    builtin bindkey -M "$__flow_map" '\e[9134~' kill-buffer
+done 2>/dev/null
+unset __flow_map
 if [[ -n ${__flow_aliases-} ]]; then
     \builtin setopt aliases
 fi
