@@ -171,6 +171,22 @@ fn a_terminal_that_stays_open_is_said_to_end_with_the_command() {
     );
 }
 
+#[test]
+fn a_run_that_waits_says_that_its_terminal_ends_with_the_command() {
+    let text = "initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: sh}}
+    transitions: [{condition: success, next_state: ask}]
+  ask: {action: {type: prompt, kind: confirm, message: 'Go on?'}}
+";
+    let place = Place::with(&[("asks.yaml", text)]);
+    let ran = place.run(&["run", "asks.yaml"]);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    let told = "of the run ends with this command: a later step";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
 const OPENS: &str = "initial_state: open
 states:
   open:
@@ -219,6 +235,10 @@ fn the_environment_bounds_terminals_as_well() {
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     let ran = run("FLOW_TERMINAL_DIRECTORIES", "elsewhere");
     assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let ran = run("FLOW_TERMINAL_PROGRAM", "bash");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let told = "$FLOW_TERMINAL_PROGRAM: it means nothing; did you mean FLOW_TERMINAL_PROGRAMS?";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
     let ran = run("FLOW_TERMINAL_MAX_SESSIONS", "many");
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let told = "$FLOW_TERMINAL_MAX_SESSIONS: it is a whole number from 0 on, and not `many`";

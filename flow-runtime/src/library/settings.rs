@@ -19,6 +19,8 @@ const PROGRAMS: &str = "programs";
 const DIRECTORIES: &str = "directories";
 const MAX_SESSIONS: &str = "max_sessions";
 const AUDIT: &str = "audit";
+/// No bound: it makes debug builds late.
+const LAG: &str = "lag";
 const TERMINAL_KEYS: [&str; 4] = [PROGRAMS, DIRECTORIES, MAX_SESSIONS, AUDIT];
 
 /// The settings of one file.
@@ -114,6 +116,26 @@ impl Terminal {
     /// What the environment says, in variables named like the settings. Lists are written like
     /// `PATH`, and paths are taken from the current directory.
     pub(super) fn of_environment() -> Result<Terminal, Error> {
+        // As in the file, what was to bound terminals is not passed over.
+        let given = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for name in given {
+            let Some(key) = name.strip_prefix("FLOW_TERMINAL_").map(str::to_lowercase) else {
+                continue;
+            };
+            if !TERMINAL_KEYS.contains(&key.as_str()) && key != LAG {
+                let way = match suggest::nearest(&key, TERMINAL_KEYS.iter().copied()) {
+                    Some(meant) => format!("did you mean FLOW_TERMINAL_{}?", meant.to_uppercase()),
+                    None => format!(
+                        "there are FLOW_TERMINAL_{}",
+                        TERMINAL_KEYS.join(", FLOW_TERMINAL_").to_uppercase()
+                    ),
+                };
+                return Err(Error::Settings {
+                    path: PathBuf::from(format!("${name}")),
+                    reason: format!("it means nothing; {way}"),
+                });
+            }
+        }
         let variable = |key: &str| {
             let name = format!("FLOW_TERMINAL_{}", key.to_uppercase());
             let value = env::var_os(&name).filter(|value| !value.is_empty());

@@ -83,13 +83,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// There are as many sessions as there may be.
-    #[error(
-        "{limit} terminal sessions are there, which is the limit{}; close one with `exit_terminal`",
-        match ended {
-            0 => String::new(),
-            ended => format!(", {ended} of them with a program that has ended"),
-        }
-    )]
+    #[error("{}", too_many(*limit, *ended))]
     TooMany {
         /// The limit.
         limit: usize,
@@ -166,4 +160,17 @@ pub enum CallError {
     /// The parameters do not fit; every fault names its argument.
     #[error(transparent)]
     Parameters(#[from] InvalidParameters),
+}
+
+fn too_many(limit: usize, ended: usize) -> String {
+    let are = match limit {
+        0 => return "no terminal session may be opened here: `max_sessions` is 0".to_owned(),
+        1 => "1 terminal session is".to_owned(),
+        limit => format!("{limit} terminal sessions are"),
+    };
+    let ended = match ended {
+        0 => String::new(),
+        ended => format!(", {ended} of them with a program that has ended"),
+    };
+    format!("{are} there, which is the limit{ended}; close one with `exit_terminal`")
 }
