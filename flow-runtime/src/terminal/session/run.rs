@@ -21,6 +21,9 @@ use crate::terminal::pty::{MAX_LINE, Mode};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a shell is looked at that may be about to act on what was typed ahead.
 const DOUBT: Duration = Duration::from_millis(2);
+/// How often it is looked at without a pause before that: it is about to fall asleep most times, and a
+/// look takes as long as that.
+const GLANCES: u32 = 10;
 /// How often a shell that says nothing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 /// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
@@ -747,6 +750,7 @@ impl Session {
         let mut until = deadline.min(tokio::time::Instant::now() + PATIENCE);
         let mut unread = u64::MAX;
         let mut rest = Rest::default();
+        let mut glances = 0;
         loop {
             moments.borrow_and_update();
             let now = tokio::time::Instant::now();
@@ -782,6 +786,16 @@ impl Session {
             };
             if now >= until {
                 return;
+            }
+            if look == DOUBT && glances < GLANCES {
+                glances += 1;
+                // Whoever takes what the shell has written needs the state for it.
+                let mut turns = 0..100;
+                while self.pty.has_output() && turns.next().is_some() {
+                    std::thread::yield_now();
+                }
+                tokio::task::yield_now().await;
+                continue;
             }
             let _ = tokio::time::timeout_at(until.min(now + look), moments.changed()).await;
         }
