@@ -1113,11 +1113,11 @@ fn whoever_is_waited_for_has_no_limit_that_the_definition_does_not_state() {
     assert_eq!(driven().status, ReportStatus::Completed);
 }
 
-#[test]
-fn an_agent_is_told_as_well_that_its_answer_comes_too_late() {
-    let step = "  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
+/// Questions that wait a minute: by themselves, or within what does.
+const WAITS: &str =
+    "  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
 ";
-    let inside = "  - id: each
+const WAITS_INSIDE: &str = "  - id: each
     type: foreach
     items: [1]
     timeout: 60
@@ -1125,10 +1125,15 @@ fn an_agent_is_told_as_well_that_its_answer_comes_too_late() {
     steps:
       - {id: ask, type: prompt, kind: confirm, message: 'Go?'}
 ";
+
+#[test]
+fn an_agent_is_told_as_well_that_its_answer_comes_too_late() {
     let patience = Patience::of(Duration::from_secs(30));
     let page = TaskPage::default;
-    let cases: [(&str, &[Option<&str>]); 2] =
-        [(step, &[Some("ask"), None]), (inside, &[Some("ask")])];
+    let cases: [(&str, &[Option<&str>]); 2] = [
+        (WAITS, &[Some("ask"), None]),
+        (WAITS_INSIDE, &[Some("ask")]),
+    ];
     for (step, names) in cases {
         let definition = format!("steps:\n{step}  - {{type: return, value: late}}\n");
         for named in names {
@@ -1161,17 +1166,7 @@ fn an_agent_is_told_as_well_that_its_answer_comes_too_late() {
 
 #[test]
 fn an_answer_after_the_time_that_the_definition_states_is_refused_and_the_run_goes_on() {
-    let step = "  - {id: ask, type: prompt, kind: confirm, message: 'Go?', timeout: 60, on_error: continue}
-";
-    let inside = "  - id: each
-    type: foreach
-    items: [1]
-    timeout: 60
-    on_error: continue
-    steps:
-      - {id: ask, type: prompt, kind: confirm, message: 'Go?'}
-";
-    for step in [step, inside] {
+    for step in [WAITS, WAITS_INSIDE] {
         let definition = format!("steps:\n{step}  - {{type: return, value: late}}\n");
         let place = Place::new();
         let host = place.host();
