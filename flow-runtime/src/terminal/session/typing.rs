@@ -70,6 +70,8 @@ impl Session {
             return Err(unread(waiting));
         }
         state.unsettled = self.is_in_doubt(&state);
+        // A shell that rests at its prompt has read all that was typed ahead.
+        state.ahead &= state.unsettled || state.phase != Phase::Prompt;
         state.expect(&typed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
