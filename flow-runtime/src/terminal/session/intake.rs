@@ -537,7 +537,7 @@ mod tests {
     fn piece() -> impl proptest::strategy::Strategy<Value = String> {
         use proptest::prelude::*;
         let marks = [
-            "A", "P", "B", "K", "E", "S", "C", "D;0", "D;1", "R;1", "L", "X",
+            "A", "P", "B", "K", "M", "E", "S", "C", "D;0", "D;1", "R;1", "L", "X",
         ];
         let marks =
             prop::sample::select(marks.map(|name| format!("\x1b]133;{name};n0\x07")).to_vec());

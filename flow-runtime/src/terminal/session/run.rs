@@ -648,7 +648,7 @@ impl Session {
             );
             return refuse(CommandStatus::Busy, note);
         }
-        if self.is_in_doubt(&state) {
+        if self.is_in_doubt(&state) && !self.pty.has_output() {
             let note = "busy: the shell is still at what was typed before; nothing was typed";
             return refuse(CommandStatus::Busy, note.to_owned());
         }
@@ -751,6 +751,7 @@ impl Session {
         let mut unread = u64::MAX;
         let mut rest = Rest::default();
         let mut glances = 0;
+        let began = tokio::time::Instant::now();
         loop {
             moments.borrow_and_update();
             let now = tokio::time::Instant::now();
@@ -769,7 +770,9 @@ impl Session {
                     Phase::Prompt if left > 0 => QUIET,
                     Phase::Prompt if state.typed && state.entered => PATIENCE,
                     // That the shell falls asleep makes no moment of its own.
-                    Phase::Prompt if self.is_in_doubt(&state) || self.is_busy(&state) => DOUBT,
+                    Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
+                    // Others may write without an end.
+                    Phase::Prompt if now < began + QUIET && self.is_busy(&state) => DOUBT,
                     Phase::Prompt => return,
                     Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return,
                     Phase::Ended if state.missed => DOUBT,
