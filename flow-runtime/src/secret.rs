@@ -25,7 +25,7 @@ const QUOTED: &str = "|sh";
 /// Shorter values cannot be told from ordinary text, and scrubbing them would garble everything.
 pub const SHORTEST: usize = 4;
 /// Lines of a value with several lines that are scrubbed on their own.
-const SHORTEST_LINE: usize = 16;
+const SHORTEST_LINE: usize = 8;
 /// Values that are also found where a screen has broken them into rows, and parts of values that
 /// are found where a text begins or ends within one. Shorter ones are too likely something else.
 const SHORTEST_BROKEN: usize = 6;
@@ -308,6 +308,42 @@ pub(crate) fn each_text(value: &Value, with: &dyn Fn(&str) -> Option<String>) ->
     }
 }
 
+/// Fields of what the tools of terminals answer that others have written. The rest are words of our own,
+/// which mean something, whatever somebody's secret is.
+const WRITTEN: [&str; 9] = [
+    "error",
+    "foreground",
+    "match_text",
+    "message",
+    "output",
+    "screen_content",
+    "shell",
+    "tail",
+    "working_directory",
+];
+
+/// What a tool of terminals has answered, with the texts of others replaced where `with` says by what.
+pub(crate) fn each_written(answer: &Value, with: &dyn Fn(&str) -> Option<String>) -> Value {
+    match answer {
+        Value::Map(map) => {
+            let entries = map.0.iter().map(|(key, value)| {
+                let value = match value {
+                    Value::Str(_) if !WRITTEN.contains(&&**key) => value.clone(),
+                    Value::Str(_) => each_text(value, with),
+                    other => each_written(other, with),
+                };
+                (key.clone(), value)
+            });
+            Value::Map(Arc::new(Map(entries.collect())))
+        }
+        Value::List(list) => {
+            let items = list.0.iter().map(|item| each_written(item, with));
+            Value::List(Arc::new(List(items.collect())))
+        }
+        other => other.clone(),
+    }
+}
+
 /// Known values, and what stands for them.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
@@ -385,6 +421,11 @@ impl Scrubber {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
+    }
+
+    /// Whether some bytes hold one of the values.
+    pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
+        self.find(bytes).is_some()
     }
 
     /// The first pattern in some bytes, the longest of those that begin there.
@@ -476,21 +517,26 @@ impl Scrubber {
 /// How many bytes a value takes at the start of a text in which a screen has broken it into rows,
 /// or in which it breaks off with the text.
 fn broken(text: &[u8], value: &[u8]) -> Option<usize> {
+    let value = value.trim_ascii();
     if value.len() < SHORTEST_BROKEN || text.first() != value.first() {
         return None;
     }
+    let blanks = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .take_while(|it| it.is_ascii_whitespace())
+            .count()
+    };
     let (mut at, mut of) = (0, 0);
     while of < value.len() {
         match text.get(at) {
-            Some(byte) if *byte == value[of] => (at, of) = (at + 1, of + 1),
-            Some(b'\n') => {
-                // Blanks at the end of a row are not shown.
-                of += value[of..].iter().take_while(|byte| **byte == b' ').count();
-                at += 1;
-                if of < value.len() && text.get(at).is_some_and(|byte| *byte != value[of]) {
-                    return None;
-                }
+            // Of blanks a screen shows others, fewer at the end of a row, or none.
+            _ if value[of].is_ascii_whitespace() => {
+                of += blanks(&value[of..]);
+                at += blanks(&text[at..]);
             }
+            Some(byte) if *byte == value[of] => (at, of) = (at + 1, of + 1),
+            Some(b'\n') if text.get(at + 1).is_none_or(|next| *next == value[of]) => at += 1,
             None if of >= SHORTEST_PART => break,
             Some(_) | None => return None,
         }
@@ -509,19 +555,34 @@ fn begun(text: &[u8], value: &[u8]) -> Option<usize> {
 
 /// A value as it stands in a command: as flow types it, within single quotes, within double ones, and
 /// with a backslash before all that means something to a shell.
-fn in_quotes(value: &str) -> [String; 4] {
+fn in_quotes(value: &str) -> [String; 9] {
+    let named = |text: String, before: &str, after: &str| {
+        let mut text = text;
+        for (byte, name) in [("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")] {
+            text = text.replace(byte, &format!("{before}{name}{after}"));
+        }
+        text
+    };
     let escaped = |means: fn(char) -> bool| {
         let letters = value.chars();
         let letters = letters.flat_map(|it| means(it).then_some('\\').into_iter().chain([it]));
         letters.collect()
     };
+    let words = escaped(|letter| {
+        letter.is_ascii_punctuation() && !"%+,-./:=@_".contains(letter) || letter == ' '
+    });
+    let ansi: String = escaped(|letter| matches!(letter, '\\' | '\''));
+    let single = value.replace('\'', r"'\''");
     [
         crate::expression::quoted(value),
-        value.replace('\'', r"'\''"),
+        value.replace('\'', r#"'"'"'"#),
+        named(ansi, "", ""),
+        named(String::clone(&words), "", ""),
+        named(String::clone(&words), "$'", "'"),
+        named(single.clone(), "'$'", "''"),
+        single,
         escaped(|letter| matches!(letter, '\\' | '"' | '$' | '`')),
-        escaped(|letter| {
-            letter.is_ascii_punctuation() && !"%+,-./:=@_".contains(letter) || letter == ' '
-        }),
+        words,
     ]
 }
 
@@ -654,12 +715,29 @@ mod tests {
         for quoted in [
             crate::expression::quoted(value),
             r#"'it'\''s a $tring with "quotes" \ and `more`'"#.to_owned(),
+            r#"'it'"'"'s a $tring with "quotes" \ and `more`'"#.to_owned(),
+            r#"$'it\'s a $tring with "quotes" \\ and `more`'"#.to_owned(),
             r#""it's a \$tring with \"quotes\" \\ and \`more\`""#.to_owned(),
             r#"it\'s\ a\ \$tring\ with\ \"quotes\"\ \\\ and\ \`more\`"#.to_owned(),
         ] {
             let masked = seen(&format!("$ echo {quoted}\n")).unwrap_or_default();
             let bare = masked.replace(['\'', '"'], "");
-            assert_eq!(bare, "$ echo [secret token]\n", "{quoted}");
+            assert_eq!(
+                bare.replace("$[", "["),
+                "$ echo [secret token]\n",
+                "{quoted}"
+            );
+        }
+        scrubber.add("r-1", "lines", "one two\nthree");
+        let seen = |text: &str| scrubber.text(text).map(|text| mask(&text).into_owned());
+        for quoted in [
+            "'one two'$'\\n''three'",
+            r"one\ two\nthree",
+            r"one\ two$'\n'three",
+        ] {
+            let masked = seen(&format!("ls: {quoted}: No such file")).unwrap_or_default();
+            let bare = masked.replace('\'', "");
+            assert_eq!(bare, "ls: [secret lines]: No such file", "{quoted}");
         }
     }
 
@@ -677,6 +755,12 @@ mod tests {
             ),
             ("0123\n456789abcdefghijklmnopqrstuvw\nxyz", "[secret long]"),
             ("a two\nwords b", "a [secret two] b"),
+            // Blanks at the end of a row are not shown, and a tab is shown as some.
+            ("a long enough: twowords b", "a long enough: [secret two] b"),
+            (
+                "a long enough: two     words b",
+                "a long enough: [secret two] b",
+            ),
             // Its beginning has scrolled away, or its end is not on the page.
             ("ghijklmnopqrstuv\nwxyz\n$ ", "[secret long]\n$ "),
             ("$ 0123456789abcdefg", "$ [secret long]"),

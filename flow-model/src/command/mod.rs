@@ -159,6 +159,10 @@ impl Misplaced {
                 of the quotes or, in fish, a quotation mark",
         help: "write that text in double quotes",
     };
+    const TYPED_BANG: Misplaced = Misplaced {
+        place: "after a `!` that is typed into a terminal, where it may stand for an earlier command",
+        help: "write that text in single quotes",
+    };
     const TYPED_COMMENT: Misplaced = Misplaced {
         place: "after a comment with a quote or a `<` in it that is typed into a terminal, where zsh \
                 takes no comments",

@@ -234,6 +234,9 @@ impl<'a, R: Reading> Reader<'a, R> {
         let Some(letter) = self.rest().chars().next() else {
             return Ok(());
         };
+        if letter == '!' && self.recalls() {
+            self.lost = Some(Misplaced::TYPED_BANG);
+        }
         match self.top() {
             Frame::Command | Frame::Parentheses { .. } | Frame::Backquotes { .. } => {
                 self.command(letter)?;
@@ -290,6 +293,15 @@ impl<'a, R: Reading> Reader<'a, R> {
             },
         }
         Ok(())
+    }
+
+    /// Whether the shell of a terminal may take the `!` here for the beginning of an earlier command, or
+    /// for a word on that, and read on behind it in its own way.
+    fn recalls(&self) -> bool {
+        let is_quoted = matches!(self.top(), Frame::Single | Frame::Ansi);
+        let next = self.rest()[1..].chars().next();
+        let begins = next.is_some_and(|next| !next.is_whitespace() && !matches!(next, '=' | '('));
+        self.reading.is_typed() && !is_quoted && begins
     }
 
     fn arithmetic(&mut self, depth: usize, substitution: bool) {
@@ -790,6 +802,12 @@ impl<'a, R: Reading> Reader<'a, R> {
         );
         if self.fresh && begins {
             self.word(None);
+        }
+        let before = &self.text[..self.at];
+        let backslashes = before.len() - before.trim_end_matches('\\').len();
+        if self.top() == Frame::Single && backslashes % 2 == 1 && self.reading.is_typed() {
+            // The quotes are ended and begun again around the value.
+            self.refused = Some(Misplaced::TYPED_QUOTE);
         }
         let place = self.place();
         let is_bare = matches!(place, Place::Bare);

@@ -302,7 +302,8 @@ codes! {
     /// A `case` inside `$(…)` takes values when its patterns are written as `(…)`.
     /// Which shell reads what `run_command` types is not known, so that no value stands in it where
     /// shells differ either: inside back-quotes, after `\'` inside single quotes, which does not
-    /// end them in fish, and after a comment with a quote in it, which is no comment in zsh.
+    /// end them in fish, after a comment with a quote in it, which is no comment in zsh, and after a
+    /// `!` that may stand for an earlier command.
     MisplacedValue = "F045", Expression, "a value where none can be quoted",
         "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 

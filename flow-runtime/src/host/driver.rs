@@ -631,7 +631,7 @@ impl Driver {
     async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
         self.run.check_returned(&what)?;
         self.note_start().await?;
-        let what = self.host.scrubbed(self.id, what);
+        let what = self.host.scrubbed_in(self.id, &self.run, what);
         let event = Event { at, what };
         let patience = self.host.inner.options.patience();
         let had_begun = self.run.has_begun();

@@ -12,7 +12,7 @@ use crate::expression;
 use crate::input::{InputFault, given_secret, read_reference};
 use crate::journal::RunId;
 use crate::run::{
-    Action, Deed, Effect, Ending, Event, Failure, FailureKind, Finish, Happening, Start,
+    Action, Deed, Effect, Ending, Event, Failure, FailureKind, Finish, Happening, Run, Start,
 };
 use crate::secret::{self, Piece, Place, Reference, Scrubber};
 use crate::terminal::Terminals;
@@ -488,6 +488,25 @@ impl Host {
             return happening;
         }
         each_text(happening, &|text| scrubber.text(text))
+    }
+
+    /// The same for what a tool of terminals has answered, if that is what has happened.
+    pub(super) fn scrubbed_in(&self, id: RunId, run: &Run, happening: Happening) -> Happening {
+        let ended = happening.ends().and_then(|ended| run.action(ended));
+        let in_terminal = ended.is_some_and(|action| {
+            matches!(&action.what, Deed::Tool { tool, builtin: true, .. } if is_terminal(tool))
+        });
+        match happening {
+            Happening::Completed { action, result } if in_terminal => {
+                let scrubber = self.inner.vault.scrubber(&id.to_string());
+                let result = match scrubber.is_empty() {
+                    true => result,
+                    false => secret::each_written(&result, &|text| scrubber.text(text)),
+                };
+                Happening::Completed { action, result }
+            }
+            other => self.scrubbed(id, other),
+        }
     }
 }
 

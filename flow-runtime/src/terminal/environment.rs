@@ -66,11 +66,15 @@ impl Snapshot {
         let mut words = Words::new(text);
         while let Some(command) = words.line() {
             let mut exported = command.first().is_some_and(|word| word == "export");
-            let mut list = false;
-            for word in command.iter().skip(1) {
+            let (mut list, mut tied) = (false, false);
+            for (at, word) in command.iter().enumerate().skip(1) {
                 if let Some(options) = word.strip_prefix('-') {
                     exported |= options.contains('x');
                     list |= options.contains(['a', 'A']);
+                    tied |= options.contains('T');
+                } else if tied {
+                    self.tied(word, &command[at + 1..], exported);
+                    break;
                 } else if let Some((name, value)) = word.split_once('=') {
                     if !list {
                         self.set(name, value, exported);
@@ -79,6 +83,16 @@ impl Snapshot {
                 }
             }
         }
+    }
+
+    /// `NAME name=( value value )`, and what stands between the values unless it is a colon.
+    fn tied(&mut self, name: &str, rest: &[String], exported: bool) {
+        let Some(end) = rest.iter().rposition(|word| word == ")") else {
+            return;
+        };
+        let glue = rest.get(end + 1).map_or(":", String::as_str);
+        let values = rest.get(1..end).unwrap_or_default();
+        self.set(name, &values.join(glue), exported);
     }
 
     /// `NAME='value'`
@@ -392,12 +406,14 @@ mod tests {
 
         let zsh = read(
             Shell::Zsh,
-            "export A=$'\\C-[x\\M-C\\M-)\\''\ntypeset -a L=( 'a=b' c )\ntypeset -g B=plain\\ text\ntypeset -x C='q'",
+            "export A=$'\\C-[x\\M-C\\M-)\\''\nexport -T PATH path=( /a '/b c' )\ntypeset -T X x=( a b ) ,\ntypeset -a L=( 'a=b' c )\ntypeset -g B=plain\\ text\ntypeset -x C='q'",
         );
         assert_eq!(zsh.exported("A"), Some("\x1bxé'"));
         assert_eq!(zsh.get("B"), Some("plain text"));
         assert_eq!(zsh.exported("C"), Some("q"));
         assert_eq!(zsh.get("L"), None);
+        assert_eq!(zsh.exported("PATH"), Some("/a:/b c"));
+        assert_eq!(zsh.get("X"), Some("a,b"));
     }
 
     #[test]

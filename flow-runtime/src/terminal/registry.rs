@@ -441,7 +441,7 @@ impl Terminals {
         Arc::make_mut(&mut lock(&self.inner.secrets)).add(run, input, value);
     }
 
-    fn secrets(&self) -> Arc<Scrubber> {
+    pub(super) fn secrets(&self) -> Arc<Scrubber> {
         Arc::clone(&lock(&self.inner.secrets))
     }
 
@@ -454,8 +454,12 @@ impl Terminals {
             return answer;
         }
         let masked = serde_json::to_value(&answer).map(|answer| {
-            let scrubbed = secrets.value(&crate::value::Value::from(&answer));
-            secret::mask_value(&scrubbed).to_json()
+            let answer = crate::value::Value::from(&answer);
+            let scrubbed = secret::each_written(&answer, &|text| {
+                let scrubbed = secrets.text(text)?;
+                Some(secret::mask(&scrubbed).into_owned())
+            });
+            scrubbed.to_json()
         });
         masked.and_then(serde_json::from_value).unwrap_or(answer)
     }

@@ -188,6 +188,8 @@ struct State {
     asks: bool,
     /// Something came behind the prompt that was not typed.
     behind: bool,
+    /// The shell is about to show an earlier command there, to have it confirmed.
+    recalled: bool,
     /// What stood before the cursor when the prompt had been shown.
     prompt_end: String,
     /// Whether something was typed at this prompt.

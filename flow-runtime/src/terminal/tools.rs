@@ -380,7 +380,9 @@ impl Terminals {
                 let text = String::from_utf8_lossy(kept);
                 let (output, cut) = last_characters(&text, most);
                 response.truncated = cut || !ran.complete;
-                if matches!(text, std::borrow::Cow::Owned(_)) {
+                // No text would be masked there.
+                let is_bytes = matches!(text, std::borrow::Cow::Owned(_));
+                if is_bytes && !self.secrets().finds(kept) {
                     response.output_base64 = Some(base64(kept));
                 }
                 response.output = output.to_owned();
@@ -466,7 +468,49 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a test that cannot be set up has failed"
+    )]
+    use serde_json::json;
+
     use super::base64;
+    use crate::terminal::{Options, Terminals};
+
+    #[tokio::test]
+    async fn a_secret_is_masked_whatever_others_are_and_our_own_words_never() {
+        let terminals = Terminals::new(Options::default()).unwrap();
+        for (number, word) in ["SecretAlpha99", "time", "succ", "finished", "session_id"]
+            .iter()
+            .enumerate()
+        {
+            terminals.conceal("r-1", &format!("s{number}"), word);
+        }
+        let opened = terminals.call("open_terminal", json!({"shell": "sh"}));
+        assert_eq!(opened.await.unwrap()["success"], true);
+        let command = json!({"command": "echo SecretAlpha99 finished"});
+        let ran = terminals.call("run_command", command).await.unwrap();
+        assert_eq!(ran["output"], "[secret s0] [secret s3]\n");
+        assert_eq!(ran["status"], "finished");
+        assert!(ran["timestamp"].is_string() && ran["session_id"].is_string());
+        let screen = terminals.call("get_screen_content", json!({})).await;
+        let screen = screen.unwrap()["screen_content"].to_string();
+        assert!(
+            !screen.contains("Alpha") && screen.contains("[secret s0]"),
+            "{screen}"
+        );
+        let command = json!({"command": r"printf 'SecretAlpha99\377'"});
+        let ran = terminals.call("run_command", command).await.unwrap();
+        assert_eq!(
+            (&ran["output"], &ran["output_base64"]),
+            (&json!("[secret s0]\u{fffd}"), &json!(null))
+        );
+        let ran = terminals
+            .call("run_command", json!({"command": r"printf '\377'"}))
+            .await;
+        assert_eq!(ran.unwrap()["output_base64"], "/w==");
+        terminals.close_all().await;
+    }
 
     #[test]
     fn bytes_are_written_in_base64() {

@@ -723,13 +723,48 @@ async fn what_a_shell_has_put_into_its_line_is_not_run_with_the_next_command() {
 
 #[tokio::test]
 async fn a_key_that_stops_nobody_does_not_hold_the_next_command_up() {
-    for shell in SHELLS {
+    for key in ["ctrl-z", "ctrl-\\"] {
         let terms = Terms::new();
-        terms.open(shell).await;
-        for key in ["ctrl-z", "ctrl-\\"] {
+        terms.open("dash").await;
+        terms.keys(&[key]).await;
+        let ran = terms.run("echo fine").await;
+        assert_eq!(ran["output"], "fine\n", "behind {key}: {ran:#}");
+    }
+    // An editor may have put it into its line.
+    for shell in ["bash", "zsh", "fish"] {
+        for key in ["ctrl-z", "ctrl-\\", "ctrl-l"] {
+            let terms = Terms::new();
+            terms.open(shell).await;
             terms.keys(&[key]).await;
             let ran = terms.run("echo fine").await;
-            assert_eq!(ran["output"], "fine\n", "{shell} behind {key}: {ran:#}");
+            assert_eq!(ran["status"], "refused", "{shell} behind {key}: {ran:#}");
         }
     }
+}
+
+#[tokio::test]
+async fn half_a_line_behind_lines_typed_ahead_is_there_in_dash() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    for typed in ["\n\n", "true\n\n", "true\ntrue\n"].iter().cycle().take(12) {
+        terms.send(typed).await;
+        terms.send("echo half ").await;
+        let ran = terms.run("echo whole").await;
+        assert_eq!(ran["status"], "refused", "behind {typed:?}: {ran:#}");
+        terms.keys(&["ctrl-u"]).await;
+        let ran = terms.run("echo whole").await;
+        assert_eq!(ran["output"], "whole\n", "behind {typed:?}: {ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_sent_and_not_entered_is_not_cleared() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run(r#"bind '"\C-j": self-insert'"#).await;
+    // Typed ahead, the end of the line is what the terminal makes of it.
+    terms.send("sleep 0.1\n").await;
+    terms.send("echo kept\n").await;
+    let ran = terms.run("echo mid").await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
 }

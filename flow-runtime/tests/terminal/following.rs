@@ -487,6 +487,8 @@ async fn several_lines_run_whole_when_messages_go_elsewhere() {
             "{ran:#}"
         );
     }
+    terms.send("echo sent\n").await;
+    terms.expect("^sent$").await;
 }
 
 #[tokio::test]

@@ -39,20 +39,6 @@ async fn a_newline_at_a_prompt_is_the_key_enter_whatever_ctrl_j_means_there() {
 }
 
 #[tokio::test]
-async fn a_screen_that_was_drawn_anew_does_not_refuse_the_next_command() {
-    for shell in ["bash", "zsh", "fish"] {
-        let terms = Terms::new();
-        terms.open(shell).await;
-        terms.keys(&["ctrl-l"]).await;
-        let ran = terms.run("echo fine").await;
-        assert_eq!(ran["output"], "fine\n", "{shell}: {ran:#}");
-        terms.send("half").await;
-        terms.keys(&["ctrl-l"]).await;
-        assert_eq!(terms.run("echo no").await["status"], "refused", "{shell}");
-    }
-}
-
-#[tokio::test]
 async fn nothing_is_entered_without_a_newline() {
     let terms = Terms::new();
     terms.open("bash").await;

@@ -230,6 +230,9 @@ mod tests {
             "echo \"`ls \"`\" @",
             "ls # don't\necho @",
             "ls # <<E\necho @",
+            "echo \"Done!\" @",
+            "echo !@",
+            r"sed 's/\@/x/'",
         ] {
             let typed = places_for(text, true);
             assert_eq!(typed.len(), 1, "{text}");
@@ -238,6 +241,7 @@ mod tests {
         for text in [
             r"echo 'a\\' @ 'a\b' @ '\n@' \'@ it\'s @",
             "echo `date` @ \"`date`\" @ # plain\necho @",
+            "! test @ != '!x' && echo \\! '!' @",
         ] {
             assert_eq!(places_for(text, true), [], "{text}");
         }

@@ -187,7 +187,9 @@ impl State {
         self.unmarked = None;
         self.deaf = false;
         // An editor shows what is left over, a terminal that edits lines does not.
-        let left_over = std::mem::take(&mut self.left_over);
+        let left_over = self.left_over;
+        // More prompts may come before it is at one.
+        self.left_over &= self.ahead;
         self.typed = left_over && self.shell == Some(Shell::Posix);
         self.line = Line::Text;
         self.prompt_line = (left_over && !self.typed).then(|| self.screen.before_cursor());
@@ -203,6 +205,7 @@ impl State {
         }
         self.asks = true;
         self.behind = false;
+        self.recalled = false;
         if self.shell != Some(Shell::Posix) {
             self.prompt_end = self.screen.before_cursor();
         }

@@ -23,11 +23,9 @@ impl Line {
             (_, Line::Unknown) => Line::Unknown,
             // ctrl-u
             ('\x15', _) => Line::EMPTY,
-            // ctrl-z and ctrl-\: nobody is stopped, and a terminal that reads lines drops this one.
+            // ctrl-z and ctrl-\: a terminal that reads lines drops this one. Editors may insert them, as
+            // they may ctrl-l.
             ('\x1a' | '\x1c', _) if shell == Some(Shell::Posix) => Line::EMPTY,
-            ('\x1a' | '\x1c', _) => line,
-            // ctrl-l: an editor draws its line anew, a terminal takes it for a character.
-            ('\x0c', _) if shell != Some(Shell::Posix) => line,
             ('\x7f', Line::Characters(count)) => Line::Characters(count.saturating_sub(1)),
             ('\x7f', Line::Text) => Line::Text,
             // fish writes abbreviations out at a blank.
@@ -57,8 +55,8 @@ mod tests {
             ("a\x1b[D\x15", Line::Unknown),
             ("a\t\x15", Line::Unknown),
             ("a\n", Line::Unknown),
-            ("a\x0c\x7f", Line::EMPTY),
-            ("a\x1a\x7f", Line::EMPTY),
+            ("a\x0c\x7f", Line::Unknown),
+            ("\x1a", Line::Unknown),
         ] {
             assert_eq!(
                 Line::EMPTY.after(typed, Some(Shell::Bash)),

@@ -166,6 +166,7 @@ impl State {
             phase: Phase::Starting,
             asks: false,
             behind: false,
+            recalled: false,
             prompt_end: String::new(),
             typed: false,
             line: Line::EMPTY,

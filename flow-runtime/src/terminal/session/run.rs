@@ -291,8 +291,7 @@ impl State {
                         `setopt no_bang_hist`) has switched that off; there is none, as `output` \
                         says then, or the option `histverify` has it shown at the prompt, where the \
                         key enter runs it";
-            // That comes behind the prompt.
-            self.ahead = true;
+            self.recalled = true;
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if !run.lines.is_empty() {
             self.type_line();
@@ -320,7 +319,8 @@ impl State {
     /// cursor stands elsewhere.
     fn may_be_filled(&self) -> bool {
         let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
-        edits && self.behind && self.screen.before_cursor() != self.prompt_end
+        let shows = self.behind || !self.doubt.is_empty();
+        edits && shows && self.screen.before_cursor() != self.prompt_end
     }
 
     /// The shell says that it wants more of the command.
@@ -652,7 +652,8 @@ impl Session {
             let note = "busy: the shell is still at what was typed before; nothing was typed";
             return refuse(CommandStatus::Busy, note.to_owned());
         }
-        if state.holds_text() {
+        // What stands behind the prompt may be what was typed ahead of it.
+        if state.holds_text() || state.ahead && state.may_be_filled() {
             let note = "the prompt holds text that was typed and not entered, unless other keys \
                         than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
                         it, or clear it with the key ctrl-c";
@@ -724,6 +725,8 @@ impl Session {
         let reads_lines = match state.shell {
             Some(Shell::Posix) => true,
             Some(Shell::Zsh | Shell::Fish) => false,
+            // It shows what `histverify` wants to have confirmed.
+            Some(Shell::Bash) if state.recalled => false,
             Some(Shell::Bash) | None => return false,
         };
         // Else it has been told to read in another way, and nothing is known.

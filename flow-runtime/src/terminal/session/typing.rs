@@ -136,7 +136,8 @@ impl State {
             self.interrupt = interrupts.then(|| Interrupt::typed(now));
         }
         if is_fresh && self.shell != Some(Shell::Posix) {
-            self.typing = true;
+            // Where nothing is shown, nothing says either that the command starts.
+            self.typing = !self.hidden;
         } else if mode.echo {
             // The shell waits for a line; what comes after it is for whoever reads next.
             let waited = match typed.find('\n') {
