@@ -204,6 +204,8 @@ struct State {
     entered_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold unless a program takes it.
     left_over: bool,
+    /// Whether that has keys in it that are no characters.
+    left_keys: bool,
     /// The last line of the prompt as it was drawn, where it may hold what was left over: that is there
     /// when the cursor stands elsewhere.
     prompt_line: Option<String>,

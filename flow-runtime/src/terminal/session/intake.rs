@@ -188,10 +188,15 @@ impl State {
         self.deaf = false;
         // An editor shows what is left over, a terminal that edits lines does not.
         let left_over = self.left_over;
+        let left_keys = self.left_keys;
         // More prompts may come before it is at one.
         self.left_over &= self.ahead;
-        self.typed = left_over && self.shell == Some(Shell::Posix);
-        self.line = Line::Text;
+        self.left_keys &= self.ahead;
+        self.typed = left_over && (left_keys || self.shell == Some(Shell::Posix));
+        self.line = match left_keys {
+            true => Line::Unknown,
+            false => Line::Text,
+        };
         self.prompt_line = (left_over && !self.typed).then(|| self.screen.before_cursor());
         self.entered = false;
         self.prompts += 1;

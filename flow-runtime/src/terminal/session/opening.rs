@@ -174,6 +174,7 @@ impl State {
             typed_at: None,
             entered_at: None,
             left_over: false,
+            left_keys: false,
             prompt_line: None,
             ahead: false,
             unsettled: false,

@@ -174,6 +174,10 @@ impl State {
             true => rest.is_some_and(|rest| !rest.is_empty()),
             false => !is_fresh,
         } && !is_taken;
+        // Who reads keys while a command runs gets them; else they are the shell's, and show nowhere.
+        let is_shells = mode.lines || self.addressee == Some(self.pid);
+        let has_keys = rest.is_some_and(|rest| rest.contains(char::is_control)) && is_shells;
+        self.left_keys = self.left_over && (has_keys || !ends && self.left_keys);
         if is_fresh {
             let line = match self.typed {
                 true => self.line,
