@@ -379,4 +379,25 @@ async fn what_comes_at_a_prompt_begins_a_line() {
         std::fs::write(terms.home().join("go"), "x\n").unwrap();
         assert_eq!(terms.expect("^said$").await, "said", "{shell}");
     }
+    // Also where the prompt is not the last that the shell shows.
+    for (shell, prompt) in [
+        ("zsh", "RPROMPT='%T right'"),
+        (
+            "zsh",
+            "zle-line-init() { zle reset-prompt }; zle -N zle-line-init",
+        ),
+        ("fish", "function fish_right_prompt; echo right; end"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(prompt).await;
+        terms
+            .run("mkfifo go; sh -c 'read x <go; echo said' &")
+            .await;
+        if prompt.contains("right") {
+            terms.expect_screen(r"right\s*\z").await;
+        }
+        std::fs::write(terms.home().join("go"), "x\n").unwrap();
+        assert_eq!(terms.expect("^said$").await, "said", "{shell} {prompt}");
+    }
 }

@@ -22,6 +22,10 @@ impl State {
         scanner.scan(bytes, self);
         self.scanner = scanner;
         self.flush_clean();
+        // What a shell shows beside its prompt leaves the cursor behind that.
+        if self.behind && !self.asks && self.phase == Phase::Prompt {
+            self.asks = self.screen.before_cursor() == self.prompt_end;
+        }
     }
 
     /// Passes clean text on to the stream, unless it is what was typed.
@@ -420,6 +424,7 @@ impl State {
                 // The same prompt, drawn again.
                 Phase::Prompt => {
                     self.prompt_end = self.screen.before_cursor();
+                    self.asks = true;
                     if let Some(line) = &mut self.prompt_line {
                         line.clone_from(&self.prompt_end);
                     }
