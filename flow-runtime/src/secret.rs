@@ -707,6 +707,43 @@ mod tests {
     }
 
     #[test]
+    fn every_field_that_terminals_answer_is_known_to_be_theirs_or_ours() {
+        // Names of sessions, words with a meaning, figures, moments, and what holds fields itself.
+        const OURS: [&str; 15] = [
+            "created_at",
+            "duration",
+            "elapsed_time",
+            "exit_code",
+            "next_cursor",
+            "output_base64",
+            "process_running",
+            "session_id",
+            "sessions",
+            "status",
+            "success",
+            "timestamp",
+            "total_sessions",
+            "truncated",
+            "web_url",
+        ];
+        let tools = flow_model::tools::all().iter();
+        let tools = tools.filter(|tool| tool.toolset == flow_model::tools::Toolset::Terminal);
+        let mut seen = 0;
+        for tool in tools {
+            for field in tool.result_fields() {
+                let field = field.as_str();
+                seen += 1;
+                assert!(
+                    super::WRITTEN.contains(&field) || OURS.contains(&field),
+                    "`{field}` of {}: may it hold a secret?",
+                    tool.name
+                );
+            }
+        }
+        assert!(seen > 20, "{seen}");
+    }
+
+    #[test]
     fn a_value_in_quotes_of_a_shell_is_masked() {
         let value = r#"it's a $tring with "quotes" \ and `more`"#;
         let mut scrubber = Scrubber::default();
