@@ -4,6 +4,8 @@
 //! An emulator drops the marks, and a regular expression must not see the sequences, so both get
 //! what they need from here. The scanner is total: any bytes, cut anywhere, give the same pieces.
 
+use super::session::Held;
+
 /// Takes what a scanner finds, in order.
 pub(super) trait Pieces {
     /// Bytes for an emulator: everything but our own marks. Comes after the pieces within it.
@@ -73,6 +75,8 @@ pub(super) enum Mark {
     /// The shell is at its prompt, which is empty: its answer to the key with this number that asks
     /// for it.
     Ready(u8),
+    /// What the line holds: the answer to the key with this number that asks for it.
+    Line(u8, Held),
     /// What follows begins a line: a shell that would show a sign for an unfinished one says so.
     LineStart,
 }
@@ -402,6 +406,15 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"L", None) => Some(Mark::LineStart),
         (b"D", Some(code)) => Some(Mark::Ended(number(code)?)),
         (b"R", Some(key)) => Some(Mark::Ready(number(key)?)),
+        (b"Q", Some([key @ .., held])) => {
+            let held = match held {
+                b'e' => Held::Nothing,
+                b't' => Held::Text,
+                b'm' => Held::More,
+                _ => return None,
+            };
+            Some(Mark::Line(number(key)?, held))
+        }
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! One terminal: a program, what it wrote, what it shows, and who waits for what.
 
+mod asking;
 mod closing;
 mod entered;
 mod intake;
@@ -35,12 +36,14 @@ use super::screen::Screen;
 use super::stream::Stream;
 use crate::journal::RunId;
 
+use asking::Question;
 use interrupt::Interrupt;
 use line::Line;
 use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
 
+pub(super) use asking::Held;
 pub(super) use opening::Opening;
 pub use place::Place;
 pub(super) use showing::{Awaited, Showing};
@@ -81,6 +84,8 @@ struct Moment {
     phase: Phase,
     /// How often ctrl-c was acted on, or given up: one can be over before anyone was told of it.
     interrupts: u64,
+    /// How often a shell has said what its line holds.
+    answers: u64,
 }
 
 /// How a program ended.
@@ -188,8 +193,6 @@ struct State {
     asks: bool,
     /// Something came behind the prompt that was not typed.
     behind: bool,
-    /// The shell is about to show an earlier command there, to have it confirmed.
-    recalled: bool,
     /// What stood before the cursor when the prompt had been shown.
     prompt_end: String,
     /// Whether something was typed at this prompt.
@@ -204,11 +207,15 @@ struct State {
     entered_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold unless a program takes it.
     left_over: bool,
-    /// Whether that has keys in it that are no characters.
-    left_keys: bool,
-    /// The last line of the prompt as it was drawn, where it may hold what was left over: that is there
-    /// when the cursor stands elsewhere.
-    prompt_line: Option<String>,
+    /// Whether anything was typed since the line of a shell that edits it was known to be empty.
+    touched: bool,
+    /// What the shell was last asked of its line.
+    question: Option<Question>,
+    next_question: u8,
+    /// How often it has answered.
+    answers: u64,
+    /// The shell wants more of the lines that were entered.
+    continuing: bool,
     /// Whether lines were typed that the shell, or what it runs, will read at a time of its own.
     ahead: bool,
     /// Whether it was about to do so when something was typed last.

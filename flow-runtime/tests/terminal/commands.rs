@@ -730,16 +730,6 @@ async fn a_key_that_stops_nobody_does_not_hold_the_next_command_up() {
         let ran = terms.run("echo fine").await;
         assert_eq!(ran["output"], "fine\n", "behind {key}: {ran:#}");
     }
-    // An editor may have put it into its line.
-    for shell in ["bash", "zsh", "fish"] {
-        for key in ["ctrl-z", "ctrl-\\", "ctrl-l"] {
-            let terms = Terms::new();
-            terms.open(shell).await;
-            terms.keys(&[key]).await;
-            let ran = terms.run("echo fine").await;
-            assert_eq!(ran["status"], "refused", "{shell} behind {key}: {ran:#}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -767,42 +757,4 @@ async fn what_was_sent_and_not_entered_is_not_cleared() {
     terms.send("echo kept\n").await;
     let ran = terms.run("echo mid").await;
     assert_eq!(ran["status"], "refused", "{ran:#}");
-}
-
-#[tokio::test]
-async fn a_key_that_is_left_over_does_not_take_the_next_command_with_it() {
-    for shell in ["bash", "zsh", "fish"] {
-        let terms = Terms::new();
-        terms.open(shell).await;
-        for (line, keys) in [
-            ("", &["enter", "escape"][..]),
-            ("true\n", &["escape"]),
-            ("sleep 0.1\n", &["ctrl-x"]),
-        ] {
-            if !line.is_empty() {
-                terms.send(line).await;
-            }
-            terms.keys(keys).await;
-            let ran = terms.run("echo one; sh -c 'exit 4'").await;
-            assert_eq!(
-                ran["status"], "refused",
-                "{shell} {line:?} {keys:?}: {ran:#}"
-            );
-            terms.keys(&["ctrl-c"]).await;
-            let ran = terms.run("echo two").await;
-            assert_eq!(ran["output"], "two\n", "{shell} {line:?} {keys:?}: {ran:#}");
-        }
-    }
-    // A program that reads keys has taken them.
-    for shell in SHELLS {
-        let terms = Terms::new();
-        terms.open(shell).await;
-        terms.send("vim -u NONE -N file\n").await;
-        terms.expect_screen("file").await;
-        terms.expect_screen("~").await;
-        terms.keys(&["i", "x", "escape"]).await;
-        terms.send(":q!\n").await;
-        let ran = terms.run("echo three").await;
-        assert_eq!(ran["output"], "three\n", "{shell}: {ran:#}");
-    }
 }

@@ -3,18 +3,9 @@
 use std::time::Duration;
 
 use flow_runtime::terminal::Place;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{SHELLS, Terms};
-
-/// Status, exit code and output.
-fn outcome(ran: &Value) -> (&str, Option<i64>, &str) {
-    (
-        ran["status"].as_str().unwrap_or_default(),
-        ran["exit_code"].as_i64(),
-        ran["output"].as_str().unwrap_or_default(),
-    )
-}
+use crate::support::{SHELLS, Terms, outcome};
 
 #[tokio::test]
 async fn a_syntax_error_is_a_command_that_failed_with_what_the_shell_says() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
 
+mod asking;
 mod awaiting;
 mod commands;
 mod ending;

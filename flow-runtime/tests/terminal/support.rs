@@ -123,4 +123,20 @@ impl Terms {
         let content = self.call("get_screen_content", json!({})).await;
         content["screen_content"].as_str().unwrap().to_owned()
     }
+
+    /// All that was said, as `await_output` sees it.
+    pub(crate) async fn said(&self) -> String {
+        let asked = json!({"content_mode": "tail", "line_count": 100_000});
+        let content = self.call("get_screen_content", asked).await;
+        content["screen_content"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Status, exit code and output.
+pub(crate) fn outcome(ran: &Value) -> (&str, Option<i64>, &str) {
+    (
+        ran["status"].as_str().unwrap_or_default(),
+        ran["exit_code"].as_i64(),
+        ran["output"].as_str().unwrap_or_default(),
+    )
 }

@@ -268,14 +268,16 @@ async fn a_line_that_keys_have_cleared_holds_nothing() {
         assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
         terms.keys(&["backspace"]).await;
         hi().await;
-        // Where the cursor is by now, nobody knows.
         terms.send("x").await;
         terms.keys(&["left", "right", "ctrl-u"]).await;
-        let ran = terms.run("echo hi").await;
-        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
-        let error = ran["error"].as_str().unwrap();
-        assert!(error.contains("cannot tell"), "{shell}: {error}");
-        terms.keys(&["ctrl-c"]).await;
+        if shell == "dash" {
+            // What other keys have made of it the terminal does not tell.
+            let ran = terms.run("echo hi").await;
+            assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+            let error = ran["error"].as_str().unwrap();
+            assert!(error.contains("cannot tell"), "{shell}: {error}");
+            terms.keys(&["ctrl-c"]).await;
+        }
         hi().await;
     }
 }

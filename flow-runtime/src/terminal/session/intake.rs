@@ -192,17 +192,12 @@ impl State {
         self.deaf = false;
         // An editor shows what is left over, a terminal that edits lines does not.
         let left_over = self.left_over;
-        let left_keys = self.left_keys;
         // More prompts may come before it is at one.
         self.left_over &= self.ahead;
-        self.left_keys &= self.ahead;
-        self.typed = left_over && (left_keys || self.shell == Some(Shell::Posix));
-        self.line = match left_keys {
-            true => Line::Unknown,
-            false => Line::Text,
-        };
-        self.prompt_line = (left_over && !self.typed).then(|| self.screen.before_cursor());
+        self.typed = left_over;
+        self.line = Line::Text;
         self.entered = false;
+        self.continuing = false;
         self.prompts += 1;
         if self.shell != Some(Shell::Posix) {
             let mut heard = String::new();
@@ -214,7 +209,6 @@ impl State {
         }
         self.asks = true;
         self.behind = false;
-        self.recalled = false;
         if self.shell != Some(Shell::Posix) {
             self.prompt_end = self.screen.before_cursor();
         }
@@ -267,6 +261,7 @@ impl Pieces for State {
                 | Mark::Started
                 | Mark::Ended(_)
                 | Mark::Ready(_)
+                | Mark::Line(..)
                 | Mark::LineStart => {
                     self.believe(mark);
                     return true;
@@ -312,6 +307,7 @@ impl State {
             | Mark::Erroneous
             | Mark::Starting
             | Mark::Ready(_)
+            | Mark::Line(..)
             | Mark::LineStart => None,
         };
         if self.echo.is_drawn() {
@@ -348,6 +344,7 @@ impl State {
                 }
                 self.typed = false;
                 self.released = false;
+                self.continuing = false;
                 self.unmarked = None;
                 // The shell has read keys since, unless the ctrl-c came behind the command.
                 self.missed = acted.is_some_and(|it| it.is_open());
@@ -406,6 +403,7 @@ impl State {
                     self.prompted();
                 }
             }
+            Mark::Line(key, held) => self.told(key, held),
             Mark::PromptStart => {
                 if let (Phase::Prompt, Some(run), Some(shell)) =
                     (self.phase, &mut self.run, self.shell)
@@ -425,9 +423,6 @@ impl State {
                 Phase::Prompt => {
                     self.prompt_end = self.screen.before_cursor();
                     self.asks = true;
-                    if let Some(line) = &mut self.prompt_line {
-                        line.clone_from(&self.prompt_end);
-                    }
                 }
                 Phase::Starting | Phase::Running | Phase::Ended => {
                     self.hidden = false;
@@ -436,6 +431,7 @@ impl State {
             },
             Mark::Continuation => {
                 self.typing = false;
+                self.continuing = true;
                 // What is typed next is for this line.
                 self.entered &= self.run.is_some();
                 match (self.shell, &mut self.run) {
@@ -598,7 +594,7 @@ mod tests {
                     7 => state.run_unanswered(),
                     8 => state.end_run(),
                     6 => {
-                        let _ = (state.holds_text(), state.takes_paste(), state.holds());
+                        let _ = (state.takes_paste(), state.holds());
                     }
                     _ => state.take(piece.as_bytes()),
                 }

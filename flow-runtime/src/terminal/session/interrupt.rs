@@ -266,11 +266,38 @@ impl Session {
         state.missed && state.shell.is_some() && self.edits() && self.rests() == Some(true)
     }
 
-    /// Types what brings out a ctrl-c at the shell's prompt, when one may be noted there.
-    fn bring_out(&self) {
+    /// Types what brings out a ctrl-c at the shell's prompt, when one may be noted there. A shell that
+    /// edits its line is asked for it: then it has acted on it.
+    async fn bring_out(&self) {
+        let until = tokio::time::Instant::now() + DOUBT;
+        loop {
+            let is_at_rest = {
+                let mut state = lock(&self.state);
+                let is_there = state.phase == Phase::Prompt && self.answers(&state);
+                let is_free = state.interrupt.is_none() && state.exit.is_none();
+                if !is_there || !state.missed || !is_free {
+                    break;
+                }
+                let is_at_rest = self.is_at_rest(&state);
+                state.missed = !is_at_rest;
+                is_at_rest
+            };
+            if is_at_rest {
+                self.held(until).await;
+                return;
+            }
+            if tokio::time::Instant::now() >= until {
+                return;
+            }
+            tokio::time::sleep(DOUBTFUL_LOOK).await;
+        }
+        self.bring_out_by_line();
+    }
+
+    fn bring_out_by_line(&self) {
         let mut state = lock(&self.state);
         let is_there = match state.phase {
-            Phase::Prompt => !state.holds_text(),
+            Phase::Prompt => !state.typed,
             Phase::Running | Phase::Ended => self.has_lost_prompt(&state),
             Phase::Starting => false,
         };
@@ -343,7 +370,7 @@ impl Session {
     /// Waits until the shell has acted on a ctrl-c: it would take the next key for the old line.
     pub(in crate::terminal) async fn interrupted(&self) {
         self.acted().await;
-        self.bring_out();
+        self.bring_out().await;
         self.acted().await;
     }
 

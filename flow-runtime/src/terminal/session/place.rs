@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Exit, Phase, QUIET, Session, State};
+use super::{Exit, Held, Phase, QUIET, Session, State};
 use crate::terminal::{lock, process};
 
 /// How long a shell must have stayed where only typing moves it on.
@@ -41,10 +41,15 @@ pub(super) struct Rest(Option<(u64, Instant)>);
 impl Rest {
     /// Whether it does so for long enough, by what it has computed if it sleeps now.
     pub(super) fn lasts(&mut self, asleep: Option<u64>) -> bool {
+        self.lasts_for(QUIET, asleep)
+    }
+
+    /// Whether it does so for this long.
+    pub(super) fn lasts_for(&mut self, time: Duration, asleep: Option<u64>) -> bool {
         let now = Instant::now();
         let before = self.0.filter(|(work, _)| Some(*work) == asleep);
         self.0 = before.or(asleep.map(|work| (work, now)));
-        before.is_some_and(|(_, since)| now >= since + QUIET)
+        before.is_some_and(|(_, since)| now >= since + time)
     }
 }
 
@@ -96,8 +101,12 @@ impl Session {
         let mut last = (Place::Elsewhere, tokio::time::Instant::now());
         loop {
             moments.borrow_and_update();
-            let place = self.place();
+            let mut place = self.place();
             let now = tokio::time::Instant::now();
+            let is_asked = place != last.0 || now >= last.1 + STEADY;
+            if place == Place::Typed && is_asked && self.held(until).await == Some(Held::Nothing) {
+                place = Place::Prompt;
+            }
             if place != last.0 {
                 last = (place, now);
             }
@@ -124,8 +133,11 @@ impl Session {
         if self.program.shell.is_none() {
             return Place::NoShell;
         }
-        let in_doubt = self.is_in_doubt(&state);
-        let (phase, typed, entered) = (state.phase, state.holds_text(), state.entered);
+        let (phase, entered) = (state.phase, state.entered);
+        let (typed, in_doubt) = match phase == Phase::Prompt && self.answers(&state) {
+            true => (state.touched, state.touched && !self.is_at_rest(&state)),
+            false => (state.typed, self.is_in_doubt(&state)),
+        };
         drop(state);
         if self.pty.unread() > 0 {
             return Place::Elsewhere;
@@ -176,8 +188,13 @@ impl Session {
     /// Whether the shell may be about to act on what was typed ahead of its prompt: it may have
     /// read that without a trace.
     pub(super) fn is_in_doubt(&self, state: &State) -> bool {
+        state.typed_ahead() && !self.is_at_rest(state)
+    }
+
+    /// Whether the shell has read all that was typed and waits for more where commands are typed.
+    pub(super) fn is_at_rest(&self, state: &State) -> bool {
         let quiet = || state.last_output.elapsed() >= QUIET;
-        state.typed_ahead() && !self.awaits_command(state).unwrap_or_else(quiet)
+        self.awaits_command(state).unwrap_or_else(quiet)
     }
 
     /// Whether the program has not ended.

@@ -126,6 +126,7 @@ impl Session {
             prompts: state.prompts,
             phase: state.phase,
             interrupts: state.interrupts,
+            answers: state.answers,
         };
         drop(state);
         self.moments.send_if_modified(|last| {

@@ -9,7 +9,7 @@ use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
 use super::place::Rest;
-use super::{Interrupt, Phase, QUIET, Session, State};
+use super::{Held, Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::{Capture, Shown};
 use crate::terminal::echo::Echoer;
 use crate::terminal::lock;
@@ -19,6 +19,9 @@ use crate::terminal::pty::{MAX_LINE, Mode};
 
 /// How long a shell that is about to show its prompt is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a program that was told to end may do nothing before it does: vim gives the terminal 0.1 s
+/// to answer.
+const PAUSE: Duration = Duration::from_millis(250);
 /// How often a shell is looked at that may be about to act on what was typed ahead.
 const DOUBT: Duration = Duration::from_millis(2);
 /// How often it is looked at without a pause before that: it is about to fall asleep most times, and a
@@ -29,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
 /// for every key takes the longer for each the longer the line is.
 const LONG: usize = 1000;
-/// The key that clears the line of a shell that edits one.
+/// The key that makes a shell that edits a line clear it and insert what follows.
 const CLEAR: &[u8] = b"\x1b[9134~";
 /// What begins pasted text.
 const PASTE: &str = "\x1b[200~";
@@ -291,7 +294,6 @@ impl State {
                         `setopt no_bang_hist`) has switched that off; there is none, as `output` \
                         says then, or the option `histverify` has it shown at the prompt, where the \
                         key enter runs it";
-            self.recalled = true;
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if !run.lines.is_empty() {
             self.type_line();
@@ -313,14 +315,6 @@ impl State {
             });
             self.finish_run(CommandStatus::Finished, note);
         }
-    }
-
-    /// Whether the shell may have put text into its line: something came behind the prompt, and the
-    /// cursor stands elsewhere.
-    fn may_be_filled(&self) -> bool {
-        let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
-        let shows = self.behind || !self.doubt.is_empty();
-        edits && shows && self.screen.before_cursor() != self.prompt_end
     }
 
     /// The shell says that it wants more of the command.
@@ -431,6 +425,7 @@ impl State {
         }
         if run.continued {
             self.entered = false;
+            self.touched = true;
             let note = "the command is incomplete: the shell waits for the rest, such as a closing \
                         quote, and ignores ctrl-c; type the rest with send_input";
             self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
@@ -535,15 +530,18 @@ impl Session {
         let until = tokio::time::Instant::now() + limit;
         let _ = tokio::time::timeout_at(until, self.interrupted()).await;
         let _ = tokio::time::timeout_at(until, self.clear_line()).await;
-        self.prompt_soon(until).await;
+        let mut is_there = self.prompt_soon(until).await;
         let patience = until.min(tokio::time::Instant::now() + PATIENCE);
         let mut missed = lock(&self.state).missed;
         while missed {
             let _ = tokio::time::timeout_at(until, self.interrupted()).await;
-            self.prompt_soon(until).await;
+            is_there = self.prompt_soon(until).await;
             // It may have rested without its prompt, and been at work when it was looked at.
             missed = self.edits() && lock(&self.state).missed;
             missed &= tokio::time::Instant::now() < patience;
+        }
+        if is_there && let Some(occupied) = self.occupied(until).await {
+            return occupied;
         }
         if is_pasted(command) {
             self.pasteable(until - tokio::time::Instant::now()).await;
@@ -568,7 +566,11 @@ impl Session {
     }
 
     fn timed_out(&self, receiver: &mut oneshot::Receiver<Ran>) -> Ran {
-        let run = lock(&self.state).run.take();
+        let run = {
+            let mut state = lock(&self.state);
+            state.touched = true;
+            state.run.take()
+        };
         // It may have finished in the meantime.
         if let Ok(ran) = receiver.try_recv() {
             return ran;
@@ -588,6 +590,35 @@ impl Session {
             Some(mut run) => run.ran(CommandStatus::TimedOut, Some(note)),
             None => Ran::not(CommandStatus::TimedOut, note),
         }
+    }
+
+    /// Why no command can be typed at the prompt, by the word of a shell that edits its line.
+    async fn occupied(&self, until: tokio::time::Instant) -> Option<Ran> {
+        let is_known = || {
+            let state = lock(&self.state);
+            let is_there = state.phase == Phase::Prompt && self.answers(&state);
+            !is_there || !state.touched
+        };
+        if is_known() {
+            return None;
+        }
+        let note = match self.held(until).await {
+            Some(Held::Nothing) => return None,
+            Some(Held::Text) => {
+                "the prompt holds text that was typed and not entered; finish it, or clear it with \
+                 the key ctrl-c"
+            }
+            Some(Held::More) => {
+                "the shell waits for the rest of what was entered before, such as a closing quote; \
+                 finish it, or give it up with the key ctrl-c"
+            }
+            None if is_known() => return None,
+            None => {
+                "the shell does not say what its line holds: a key that was typed before waits for \
+                 another one, or what was pasted has no end; clear it with the key ctrl-c"
+            }
+        };
+        Some(Ran::not(CommandStatus::Refused, note))
     }
 
     /// Types the command, if the shell is at its prompt.
@@ -648,18 +679,22 @@ impl Session {
             );
             return refuse(CommandStatus::Busy, note);
         }
-        if self.is_in_doubt(&state) && !self.pty.has_output() {
+        let mode = self.pty.mode();
+        let answers = state.can_be_asked() && !mode.lines;
+        let at_work = match answers {
+            true => state.touched,
+            false => self.is_in_doubt(&state) && !self.pty.has_output(),
+        };
+        if at_work {
             let note = "busy: the shell is still at what was typed before; nothing was typed";
             return refuse(CommandStatus::Busy, note.to_owned());
         }
-        // What stands behind the prompt may be what was typed ahead of it.
-        if state.holds_text() || state.ahead && state.may_be_filled() {
+        if !answers && state.typed {
             let note = "the prompt holds text that was typed and not entered, unless other keys \
                         than backspace and ctrl-u have cleared it, which flow cannot tell; finish \
                         it, or clear it with the key ctrl-c";
             return refuse(CommandStatus::Refused, note.to_owned());
         }
-        let mode = self.pty.mode();
         let mut lines = VecDeque::new();
         let command = command.trim_end_matches('\n');
         let pasted = is_pasted(command) && !mode.lines && state.takes_paste();
@@ -700,7 +735,9 @@ impl Session {
         run.answer = Some(sender);
         state.run = Some(run);
         state.mode = mode;
-        if state.may_be_filled() && !mode.lines {
+        if answers {
+            // The shell may have put text into its line itself (`print -z`, `commandline`,
+            // `histverify`), or not insert what is typed.
             state.outgoing.extend_from_slice(CLEAR);
         }
         state.type_line();
@@ -718,19 +755,11 @@ impl Session {
         Ok((id, receiver))
     }
 
-    /// Whether more may come behind the prompt: zsh (`print -z`) and fish (`commandline`) put text into
-    /// their line, and dash, which does not say that a command starts, may show another prompt for a
-    /// signal from elsewhere.
+    /// Whether more may come behind the prompt: a shell that does not say that a command starts may
+    /// show another one for a signal from elsewhere.
     fn is_busy(&self, state: &State) -> bool {
-        let reads_lines = match state.shell {
-            Some(Shell::Posix) => true,
-            Some(Shell::Zsh | Shell::Fish) => false,
-            // It shows what `histverify` wants to have confirmed.
-            Some(Shell::Bash) if state.recalled => false,
-            Some(Shell::Bash) | None => return false,
-        };
         // Else it has been told to read in another way, and nothing is known.
-        let is_usual = self.pty.mode().lines == reads_lines;
+        let is_usual = state.shell == Some(Shell::Posix) && self.pty.mode().lines;
         is_usual && self.awaits_command(state) == Some(false)
     }
 
@@ -747,8 +776,8 @@ impl Session {
     }
 
     /// Waits a moment for a prompt that is about to be shown, and as long as the shell reads what was
-    /// typed before.
-    async fn prompt_soon(&self, deadline: tokio::time::Instant) {
+    /// typed before. Says whether there is nothing to wait for any more.
+    async fn prompt_soon(&self, deadline: tokio::time::Instant) -> bool {
         let mut moments = self.moments.subscribe();
         let mut until = deadline.min(tokio::time::Instant::now() + PATIENCE);
         let mut unread = u64::MAX;
@@ -766,32 +795,40 @@ impl Session {
             let look = {
                 let state = lock(&self.state);
                 if state.exit.is_some() {
-                    return;
+                    return true;
                 }
                 match state.phase {
                     // What is read makes no moment where nothing is echoed.
                     Phase::Prompt if left > 0 => QUIET,
+                    Phase::Prompt if self.answers(&state) => {
+                        if !state.touched || self.is_at_rest(&state) {
+                            return true;
+                        }
+                        DOUBT
+                    }
                     Phase::Prompt if state.typed && state.entered => PATIENCE,
                     // That the shell falls asleep makes no moment of its own.
                     Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
                     // Others may write without an end.
                     Phase::Prompt if now < began + QUIET && self.is_busy(&state) => DOUBT,
-                    Phase::Prompt => return,
-                    Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return,
+                    Phase::Prompt => return true,
+                    Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return true,
                     Phase::Ended if state.missed => DOUBT,
                     Phase::Starting | Phase::Ended => PATIENCE,
                     // What was sent right before may have told a program to end. Who does nothing
                     // any more does not end either; who only pauses, between two programs, may.
                     Phase::Running => {
-                        if rest.lasts(self.asleep()) {
-                            return;
+                        let asks = self.pty.foreground().is_some_and(process::reads_terminal);
+                        let time = if asks { QUIET } else { PAUSE };
+                        if rest.lasts_for(time, self.asleep()) && self.foreground().is_some() {
+                            return true;
                         }
                         QUIET
                     }
                 }
             };
             if now >= until {
-                return;
+                return false;
             }
             if look == DOUBT && glances < GLANCES {
                 glances += 1;

@@ -124,6 +124,7 @@ impl State {
         // Whose it is shows only when the shell reads its next key. fish may lose its prompt by it.
         let unsure = !is_fresh || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
+        self.touched |= !typed.is_empty();
         if typed.is_empty() {
             // A command is typed by other means.
             self.line = Line::Unknown;
@@ -174,14 +175,9 @@ impl State {
             true => rest.is_some_and(|rest| !rest.is_empty()),
             false => !is_fresh,
         } && !is_taken;
-        // Who reads keys while a command runs gets them; else they are the shell's, and show nowhere.
-        let is_shells = mode.lines || self.addressee == Some(self.pid);
-        let has_keys = rest.is_some_and(|rest| rest.contains(char::is_control)) && is_shells;
-        self.left_keys = self.left_over && (has_keys || !ends && self.left_keys);
         if is_fresh {
             let line = match self.typed {
                 true => self.line,
-                false if self.holds_text() => Line::Text,
                 false => Line::EMPTY,
             };
             self.line = line.after(typed, self.shell);
@@ -189,13 +185,6 @@ impl State {
             // The others stop nothing at a prompt, and bring none.
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             self.released = false;
-            self.prompt_line = None;
         }
-    }
-
-    /// Whether the prompt holds text, as far as that is known.
-    pub(super) fn holds_text(&self) -> bool {
-        let shown = |prompt: &String| self.screen.before_cursor() != *prompt;
-        self.typed || self.prompt_line.as_ref().is_some_and(shown)
     }
 }

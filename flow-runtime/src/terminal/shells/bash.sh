@@ -64,11 +64,38 @@ __flow_install() {
 }
 
 __flow_install
-# A key that clears the line, whatever else is bound.
-for __flow_map in emacs vi-insert vi-command; do
-    \builtin bind -m "$__flow_map" '"\e[9134~": kill-whole-line' 2>/dev/null
-done
-unset __flow_map
+# Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
+# editor has made of the key that was not answered may stand there as text.
+__flow_asked() {
+    local held=e
+    if (($1 > 3)) && [[ $READLINE_LINE == *915[0-3]'~' ]]; then
+        READLINE_LINE=${READLINE_LINE%915?'~'}
+        READLINE_LINE=${READLINE_LINE%'['}
+        READLINE_LINE=${READLINE_LINE%$'\e'}
+        READLINE_POINT=${#READLINE_LINE}
+    fi
+    if [[ -n $READLINE_LINE ]]; then
+        held=t
+    fi
+    \builtin printf '\e]133;Q;%s%s;%s\a' "$1" "$held" "$__flow_nonce" >/dev/tty
+}
+
+# Keys that clear the line, ready to be filled, and that are answered, whatever else is bound.
+__flow_bind() {
+    local map key
+    for map in emacs vi-insert vi-command; do
+        \builtin bind -m "$map" '"\e[9134~": kill-whole-line'
+        for key in 0 1 2 3 4 5 6 7; do
+            # The last word of the command before is handed on.
+            \builtin bind -m "$map" -x "\"\\e[915$key~\": { __flow_asked $key \"\$_\"; } >/dev/null 2>&1"
+        done
+    done
+    \builtin bind -m vi-command '"\e[9135~": vi-insertion-mode'
+    \builtin bind -m vi-command '"\e[9136~": kill-whole-line'
+    \builtin bind -m vi-command '"\e[9134~": "\e[9136~\e[9135~"'
+}
+__flow_bind 2>/dev/null
+unset -f __flow_bind
 if [[ -n ${__flow_aliases-} ]]; then
     \builtin shopt -s expand_aliases
 fi

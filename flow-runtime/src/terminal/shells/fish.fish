@@ -99,9 +99,35 @@ function __flow_ready
     __flow_environment_write
     builtin printf '\e]133;R;%s;%s\a' $argv[1] $__flow_nonce >/dev/tty
 end
+
+# Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
+# editor has made of the key that was not answered may stand there as text.
+function __flow_asked
+    set -l __flow_held e
+    set -l __flow_line (commandline -b | string collect)
+    if test $argv[1] -gt 3
+        set __flow_line (string replace -r '\e?\[?915[0-3]~$' '' -- $__flow_line | string collect)
+        commandline -r -- "$__flow_line"
+    end
+    if test -n "$__flow_line"; or commandline --paging-mode
+        set __flow_held t
+    end
+    builtin printf '\e]133;Q;%s%s;%s\a' $argv[1] $__flow_held $__flow_nonce >/dev/tty
+end
+
+# Clears the line, ready to be filled.
+function __flow_clear
+    commandline ''
+    if test "$fish_bind_mode" != insert; and test "$fish_key_bindings" != fish_default_key_bindings
+        set fish_bind_mode insert
+    end
+end
 for mode in default insert visual replace replace_one
     bind -M $mode \e\[9133~ __flow_execute
-    bind -M $mode \e\[9134~ "commandline ''"
+    bind -M $mode \e\[9134~ __flow_clear
+    for key in 0 1 2 3 4 5 6 7
+        bind -M $mode \e\[915$key~ "__flow_asked $key"
+    end
     for key in 0 1 2 3 4 5 6 7 8 9
         bind -M $mode \e\[914$key~ "__flow_ready $key"
     end

@@ -82,6 +82,9 @@ __flow_wrap() {
     if [[ $PS2 != "$__flow_more"* ]]; then
         PS2=$__flow_more$PS2
     fi
+    # Keymaps can be replaced as a whole.
+    builtin bindkey -M main "${__flow_keys[@]}"
+    builtin bindkey -M vicmd "${__flow_keys[@]}"
     # A shell that inherited the prompts would show our marks as its own.
     typeset -g +x PS1 PS2
     if [[ ${precmd_functions[1]-} != __flow_ended || ${precmd_functions[-1]-} != __flow_prompt ||
@@ -91,6 +94,44 @@ __flow_wrap() {
     builtin printf '\e]133;A;%s\a' "$__flow_nonce" >/dev/tty
 }
 
+# Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
+# editor has made of the key that was not answered may stand there as text.
+__flow_asked() {
+    {
+        __flow_answer "${WIDGET##*_}"
+    } >/dev/null 2>&1
+}
+
+__flow_answer() {
+    emulate -L zsh
+    local held=e
+    if (( $1 > 3 )); then
+        BUFFER=${BUFFER%%(|(|$'\e')\[)915[0-3]\~}
+    fi
+    if [[ -n $BUFFER ]]; then
+        held=t
+    elif [[ $CONTEXT != start ]]; then
+        held=m
+    fi
+    builtin printf '\e]133;Q;%s%s;%s\a' "$1" "$held" "$__flow_nonce" >/dev/tty
+}
+
+# Clears the line, ready to be filled.
+__flow_clear() {
+    {
+        zle kill-buffer
+        zle -K main
+    } >/dev/null 2>&1
+}
+
+zle -N __flow_clear
+typeset -ga __flow_keys=('\e[9134~' __flow_clear)
+for __flow_key in {0..7}; do
+    zle -N "__flow_asked_$__flow_key" __flow_asked
+    __flow_keys+=("\e[915$__flow_key~" "__flow_asked_$__flow_key")
+done
+unset __flow_key
+
 __flow_install() {
     precmd_functions=(__flow_ended ${precmd_functions:#__flow_*} __flow_prompt)
     preexec_functions=(${preexec_functions:#__flow_*} __flow_started)
@@ -98,11 +139,6 @@ __flow_install() {
 
 __flow_install
 __flow_whole
-# A key that clears the line, whatever else is bound.
-for __flow_map in main emacs viins vicmd; do
-    builtin bindkey -M "$__flow_map" '\e[9134~' kill-buffer
-done 2>/dev/null
-unset __flow_map
 if [[ -n ${__flow_aliases-} ]]; then
     \builtin setopt aliases
 fi
