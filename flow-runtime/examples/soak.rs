@@ -4,13 +4,13 @@
 //! a thousand tries shows here, the sooner the busier the machine is: `LOAD=4` adds threads that do
 //! nothing but compute.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use flow_runtime::terminal::{Options, Terminals};
-use serde_json::{Value, json};
-
-const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];
+use serde_json::json;
+use support::{Ground, Random, SHELLS};
 
 /// What is typed before a command that must then run as always.
 #[derive(Clone, Copy)]
@@ -88,36 +88,11 @@ const CASES: &[(&str, &[Typed])] = &[
 ];
 
 struct Soak {
-    terminals: Terminals,
-    home: tempfile::TempDir,
-    random: u64,
+    ground: Ground,
+    random: Random,
 }
 
 impl Soak {
-    async fn call(&self, tool: &str, parameters: Value) -> Value {
-        match self.terminals.call(tool, parameters).await {
-            Ok(answer) => answer,
-            Err(error) => json!({"error": error.to_string()}),
-        }
-    }
-
-    async fn open(&self, shell: &str) {
-        let home = self.home.path().to_string_lossy().into_owned();
-        let environment =
-            json!({"HOME": home, "ZDOTDIR": home, "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": ""});
-        let parameters =
-            json!({"shell": shell, "working_directory": home, "environment": environment});
-        let opened = self.call("open_terminal", parameters).await;
-        assert_eq!(opened["success"], true, "{opened:#}");
-    }
-
-    fn random(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
-    }
-
     /// Types, then runs a command; says what was wrong.
     async fn once(&mut self, typed: &[Typed], tab: bool) -> Option<String> {
         for typed in typed {
@@ -129,12 +104,12 @@ impl Soak {
                 }
                 Left(command) => ("run_command", json!({"command": command, "timeout": 0.1})),
                 Moment(most) => {
-                    let moment = self.random(most);
+                    let moment = self.random.below(most);
                     tokio::time::sleep(Duration::from_micros(moment)).await;
                     continue;
                 }
             };
-            let answer = self.call(tool, parameters).await;
+            let answer = self.ground.call(tool, parameters).await;
             if answer["process_running"] != true {
                 return Some(format!("{tool}: {answer}"));
             }
@@ -144,7 +119,7 @@ impl Soak {
             false => ("echo ok", "ok\n"),
         };
         let parameters = json!({"command": command, "timeout": 10});
-        let ran = self.call("run_command", parameters).await;
+        let ran = self.ground.call("run_command", parameters).await;
         let fine = ran["status"] == "finished" && ran["output"] == wanted;
         (!fine).then(|| {
             format!(
@@ -177,30 +152,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if cases.is_empty() {
         cases.extend(CASES);
     }
-    let load = std::env::var("LOAD")
-        .ok()
-        .and_then(|load| load.parse().ok());
-    for _ in 0..load.unwrap_or(0) {
-        std::thread::spawn(|| {
-            loop {
-                std::hint::spin_loop();
-            }
-        });
-    }
-    let home = tempfile::tempdir()?;
-    std::fs::write(home.path().join(".zshrc"), "PS1='%% '\n")?;
-    std::fs::write(home.path().join(".bashrc"), "PS1='$ '\n")?;
-    std::fs::create_dir_all(home.path().join(".local/share/fish/generated_completions"))?;
+    support::load();
     let mut soak = Soak {
-        terminals: Terminals::new(Options::default())?,
-        home,
-        random: 0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()),
+        ground: Ground::new()?,
+        random: Random::new(u64::from(std::process::id())),
     };
     let mut wrong: BTreeMap<(&str, &str), (u32, u32)> = BTreeMap::new();
     let until = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < until {
         for shell in &shells {
-            soak.open(shell).await;
+            soak.ground.open(shell, &[]).await;
             for round in 0..5 {
                 for (name, typed) in cases.iter().copied() {
                     let began = Instant::now();
@@ -211,7 +172,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     if let Some(fault) = fault {
                         count.1 += 1;
                         println!("{shell} {name} after {:?}: {fault}", began.elapsed());
-                        let screen = soak.call("get_screen_content", json!({})).await;
+                        let screen = soak.ground.call("get_screen_content", json!({})).await;
                         let screen = screen["screen_content"].as_str().unwrap_or_default();
                         println!(
                             "    {}",
@@ -223,17 +184,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                                 .collect::<Vec<_>>()
                                 .join(" <- ")
                         );
-                        soak.call("exit_terminal", json!({})).await;
-                        soak.open(shell).await;
+                        soak.ground.call("exit_terminal", json!({})).await;
+                        soak.ground.open(shell, &[]).await;
                     }
                 }
             }
-            soak.call("exit_terminal", json!({})).await;
+            soak.ground.call("exit_terminal", json!({})).await;
         }
     }
     for ((shell, name), (tries, faults)) in wrong {
         println!("{shell:5} {name:24} {faults} of {tries}");
     }
-    soak.terminals.close_all().await;
+    soak.ground.terminals.close_all().await;
     Ok(())
 }
