@@ -63,6 +63,12 @@ fn asked() -> Result<Asked, String> {
     Ok(asked)
 }
 
+/// The last lines of a text, the latest first.
+fn lately(text: &str) -> String {
+    let lines: Vec<_> = text.lines().rev().take(8).collect();
+    lines.join(" <- ")
+}
+
 /// What has come of the walks.
 #[derive(Default)]
 struct Account {
@@ -92,13 +98,14 @@ impl Account {
         for call in &walk.calls {
             println!("    {call}");
         }
-        let screen = walk.screen().await;
-        let lines: Vec<_> = screen.lines().rev().take(8).collect();
-        println!("  screen {}", lines.join(" <- "));
-        let (steps, failed, tried) = shorten::shorten(ground, shell, steps, fault.kind).await;
-        match failed {
-            0 => println!("  not seen again in {tried} walks"),
-            _ => println!("  SHORTEST {failed} of {tried}: {steps:?}"),
+        println!("    screen {}", lately(&walk.screen().await));
+        let (steps, rate) = shorten::shorten(ground, shell, steps, fault.kind).await;
+        match rate.failed {
+            0 => println!("  not seen again in {} walks", rate.tried),
+            failed => println!("  SHORTEST {failed} of {}: {steps:?}", rate.tried),
+        }
+        for call in &rate.calls {
+            println!("    {}", lately(call));
         }
     }
 

@@ -8,11 +8,20 @@ use crate::walk::Walk;
 
 /// How often a candidate is tried: what fails depends on the moment.
 const TRIES: u32 = 12;
-/// How long a sequence is shortened, and then measured.
+/// How long a sequence is shortened at least, and measured.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Walks a sequence again and again, in new sessions after a fault. Says how often it failed like this
-/// and how often it was tried.
+/// What came of a sequence that was walked again and again.
+#[derive(Default)]
+pub(crate) struct Rate {
+    pub(crate) failed: u32,
+    pub(crate) tried: u32,
+    /// What was called and shown the last time that it failed.
+    pub(crate) calls: Vec<String>,
+}
+
+/// Walks a sequence again and again, in new sessions after a fault, until it was
+/// tried or has failed like this so often.
 pub(crate) async fn rate(
     ground: &Ground,
     shell: &'static str,
@@ -20,20 +29,25 @@ pub(crate) async fn rate(
     kind: &str,
     (tries, faults): (u32, u32),
     until: Instant,
-) -> (u32, u32) {
-    let (mut failed, mut tried) = (0, 0);
+) -> Rate {
+    let mut rate = Rate::default();
     let mut walk = Walk::open(ground, shell).await;
-    while tried < tries && failed < faults && (tried == 0 || Instant::now() < until) {
-        tried += 1;
+    while rate.tried < tries && rate.failed < faults && (rate.tried == 0 || Instant::now() < until)
+    {
+        rate.tried += 1;
         let result = walk.walk(steps).await;
+        if result.as_ref().is_err_and(|fault| fault.kind == kind) {
+            rate.failed += 1;
+            rate.calls = std::mem::take(&mut walk.calls);
+            rate.calls.push(format!("screen {}", walk.screen().await));
+        }
         if result.is_err() || walk.spent {
             let _ = walk.close().await;
             walk = Walk::open(ground, shell).await;
         }
-        failed += u32::from(result.is_err_and(|fault| fault.kind == kind));
     }
     let _ = walk.close().await;
-    (failed, tried)
+    rate
 }
 
 /// Leaves out every step that is not needed for the fault; says what is left and how often it fails.
@@ -42,23 +56,27 @@ pub(crate) async fn shorten(
     shell: &'static str,
     steps: &[Step],
     kind: &str,
-) -> (Vec<Step>, u32, u32) {
-    let until = Instant::now() + PATIENCE;
+) -> (Vec<Step>, Rate) {
+    let began = Instant::now();
+    let mut until = began + PATIENCE;
     let mut steps = steps.to_vec();
     let again = rate(ground, shell, &steps, kind, (2 * TRIES, 1), until).await;
-    if again.0 > 0 {
+    if again.failed > 0 {
+        // One that fails for long is walked a few times all the same.
+        until += 10 * began.elapsed() / again.tried;
         let mut position = 0;
         while position < steps.len() && Instant::now() < until {
             let mut fewer = steps.clone();
             fewer.remove(position);
-            match rate(ground, shell, &fewer, kind, (TRIES, 1), until).await.0 {
+            let without = rate(ground, shell, &fewer, kind, (TRIES, 1), until).await;
+            match without.failed {
                 0 => position += 1,
                 // A step that was needed before may not be any more.
                 _ => (steps, position) = (fewer, 0),
             }
         }
     }
-    let until = Instant::now() + PATIENCE / 3;
-    let (failed, tried) = rate(ground, shell, &steps, kind, (40, u32::MAX), until).await;
-    (steps, failed, tried)
+    let until = Instant::now() + PATIENCE / 2;
+    let rate = rate(ground, shell, &steps, kind, (40, u32::MAX), until).await;
+    (steps, rate)
 }

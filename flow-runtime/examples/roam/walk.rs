@@ -51,6 +51,10 @@ pub(crate) struct Walk<'a> {
     typed: Option<Typed>,
     /// The words of what stands behind the prompt.
     standing: Vec<String>,
+    /// The words of what was typed to a program that does not read.
+    unread: Vec<String>,
+    /// A line was cleared by the keys that do nothing else.
+    cleared: bool,
     /// The last call was a command that has ended: the prompt is there.
     at_prompt: bool,
     /// A key was pressed that may fetch an earlier line.
@@ -93,6 +97,8 @@ impl<'a> Walk<'a> {
             place: Place::Fresh,
             typed: None,
             standing: Vec::new(),
+            unread: Vec::new(),
+            cleared: false,
             at_prompt: true,
             recalls: false,
             jobs: false,
@@ -133,7 +139,7 @@ impl<'a> Walk<'a> {
         let begin = self.number;
         self.unreadable = false;
         (self.place, self.at_prompt, self.recalls) = (Place::Fresh, true, false);
-        self.typed = None;
+        (self.typed, self.cleared) = (None, false);
         for step in steps {
             self.step(step).await?;
         }
@@ -360,9 +366,16 @@ impl<'a> Walk<'a> {
     fn half(&mut self, edge: Edge) -> (u64, String) {
         let number = self.next();
         let word = format!("h{number}");
-        self.judge.expect(word.clone(), Times::NotYet);
+        let times = match self.place {
+            Place::Within(Program::Cat, _) => Times::Never,
+            _ => Times::NotYet,
+        };
+        self.judge.expect(word.clone(), times);
         self.text(edge);
-        self.standing.push(word);
+        match self.place {
+            Place::Within(Program::Sleep, _) => self.unread.push(word),
+            _ => self.standing.push(word),
+        }
         let more = match edge {
             Edge::Open => "; ",
             Edge::Tight => "",
@@ -376,9 +389,14 @@ impl<'a> Walk<'a> {
         self.text(Edge::Tight);
         let times = match self.place {
             Place::Fresh | Place::Half(_) => Times::Due,
+            Place::Within(Program::Cat, _) => Times::Never,
             Place::Keyed | Place::Within(..) | Place::Unsure => Times::AtMostOnce,
         };
-        self.judge.expect(format!("l{number}"), times);
+        let word = format!("l{number}");
+        self.judge.expect(word.clone(), times);
+        if matches!(self.place, Place::Within(Program::Sleep, _)) {
+            self.unread.push(word);
+        }
         self.enter();
         let line = format!("echo l{number} >>\"$LOG\"; echo wo''rd{number}{more}");
         (number, line)
@@ -394,8 +412,9 @@ impl<'a> Walk<'a> {
             Place::Half(Edge::Open) => Place::Half(edge),
             Place::Half(Edge::Tight) | Place::Keyed | Place::Unsure => self.blur(),
             Place::Within(program, typed) => {
-                // Another shell runs what has grown together.
-                self.judge.blurred |= typed && program == Program::Shell;
+                // Another shell runs what has grown together, and cannot read what is fish's.
+                let other = self.shell == "fish";
+                self.judge.blurred |= (typed || other) && program == Program::Shell;
                 Place::Within(program, true)
             }
         };
@@ -428,7 +447,10 @@ impl<'a> Walk<'a> {
     /// A line that starts a program was entered.
     fn start(&mut self, program: Program) {
         self.place = match self.place {
-            Place::Fresh => Place::Within(program, false),
+            Place::Fresh => {
+                self.unread.clear();
+                Place::Within(program, false)
+            }
             _ => self.blur(),
         };
     }
@@ -438,9 +460,8 @@ impl<'a> Walk<'a> {
         for (position, key) in keys.iter().enumerate() {
             let last = position + 1 == keys.len();
             let alone = keys.len() == 1 && !behind;
-            if matches!(*key, "escape" | "up" | "ctrl-r" | "alt-b") {
-                self.recalls = true;
-            }
+            self.recalls |= matches!(*key, "escape" | "up" | "ctrl-r" | "alt-b");
+            self.cleared |= matches!(*key, "backspace" | "ctrl-u");
             self.place = match (*key, self.place) {
                 ("enter", _) => {
                     self.enter();
@@ -452,6 +473,13 @@ impl<'a> Walk<'a> {
                     match place {
                         _ if self.deaf || !last || entered => self.blur(),
                         Place::Within(Program::Shell, _) => Place::Within(Program::Shell, false),
+                        Place::Within(Program::Sleep, _) => {
+                            // All that nobody has read is thrown away.
+                            for word in self.unread.drain(..) {
+                                self.judge.expect(word, Times::Never);
+                            }
+                            Place::Fresh
+                        }
                         Place::Unsure => Place::Unsure,
                         _ => Place::Fresh,
                     }
@@ -566,7 +594,7 @@ impl<'a> Walk<'a> {
         }
         self.judge.check()?;
         if reached {
-            (self.place, self.at_prompt) = (Place::Fresh, true);
+            (self.place, self.at_prompt, self.cleared) = (Place::Fresh, true, false);
         }
         match (got, place) {
             ("finished", Place::Half(_)) => {
@@ -611,10 +639,11 @@ impl<'a> Walk<'a> {
                     _ => false,
                 };
                 if place == Place::Fresh && !known {
-                    let kind = match (got, self.writes) {
-                        ("busy", _) => "busy at a fresh prompt",
-                        (_, true) => "refused beside a job that writes",
-                        (_, false) => "refused at a fresh prompt",
+                    let kind = match got {
+                        "busy" => "busy at a fresh prompt",
+                        _ if self.writes => "refused beside a job that writes",
+                        _ if self.cleared => "refused after backspace or ctrl-u",
+                        _ => "refused at a fresh prompt",
                     };
                     return fault(kind, ran.to_string());
                 }
@@ -624,6 +653,7 @@ impl<'a> Walk<'a> {
                     .as_str()
                     .is_some_and(|it| it.contains("running"));
                 self.at_prompt = false;
+                self.unread.clear();
                 self.place = match began {
                     true => Place::Within(Program::Sleep, false),
                     false => Place::Unsure,
@@ -649,11 +679,13 @@ impl<'a> Walk<'a> {
 
     /// Leaves whatever is in front, as somebody would who sees it; then a command must run.
     async fn recover(&mut self) -> Result<(), Fault> {
-        let mut answer = String::new();
-        let mut front = String::new();
+        // `ed` is what fish makes of `read` behind the key escape.
+        let (mut answer, mut front) = (String::new(), String::new());
         for attempt in 0..10 {
             let fresh = self.place == Place::Fresh;
-            let reads = ["cat", "sh"].iter().any(|reader| front.starts_with(reader));
+            let reads = ["cat", "sh", "ed"]
+                .iter()
+                .any(|reader| front.starts_with(reader));
             let key = match attempt {
                 0 if fresh => None,
                 _ if attempt > 1 && reads => Some("ctrl-d"),
@@ -661,7 +693,7 @@ impl<'a> Walk<'a> {
                 3 | 7 if self.deaf => Some("ctrl-\\"),
                 4 | 8 if self.deaf => Some("ctrl-u"),
                 5 | 9 if self.deaf => Some("enter"),
-                0..=4 => Some("ctrl-c"),
+                0..=3 => Some("ctrl-c"),
                 _ => break,
             };
             if let Some(key) = key {
