@@ -205,6 +205,8 @@ struct State {
     typed_at: Option<Instant>,
     /// When a line was entered last, whoever is to read it.
     entered_at: Option<Instant>,
+    /// When a key was typed last that may end what runs.
+    signalled_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold unless a program takes it.
     left_over: bool,
     /// Whether anything was typed since the line of a shell that edits it was known to be empty.

@@ -122,6 +122,7 @@ impl Terminals {
         };
         let session = self.session(request.session_id.as_deref());
         if let Ok(session) = &session {
+            session.signalled().await;
             session.interrupted().await;
             session.handed_over().await;
             if signals(&request) {

@@ -437,3 +437,28 @@ async fn keys_that_a_program_has_taken_are_not_at_the_next_prompt() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_line_behind_the_key_that_ends_a_program_is_read_by_the_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for (line, key) in [
+            ("cat\n", "ctrl-c"),
+            ("sleep 1000\n", "ctrl-\\"),
+            ("cat\n", "ctrl-z"),
+        ] {
+            for number in 0..5 {
+                terms.send(line).await;
+                terms.keys(&[key]).await;
+                terms.send(&format!("echo be''hind {number}\n")).await;
+                terms.expect(&format!("^behind {number}$")).await;
+            }
+        }
+        // What outlives it gets the line.
+        terms.send("sh -c 'trap \"\" INT; exec cat'\n").await;
+        terms.keys(&["ctrl-c"]).await;
+        terms.send("to the program\n").await;
+        terms.expect("^to the program$").await;
+    }
+}

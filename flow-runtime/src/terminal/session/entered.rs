@@ -115,6 +115,30 @@ impl Session {
         }
     }
 
+    /// Waits until the shell is back when a key has ended or stopped what ran, or that has outlived it:
+    /// a shell may throw away what is typed in between.
+    pub(in crate::terminal) async fn signalled(&self) {
+        let mut rest = Rest::default();
+        let mut moments = self.moments.subscribe();
+        while self.program.shell.is_some() {
+            moments.borrow_and_update();
+            {
+                let state = lock(&self.state);
+                let lately = state.signalled_at.is_some_and(|at| at.elapsed() < LONGEST);
+                let waits = match state.phase {
+                    Phase::Running => !rest.lasts(self.asleep()),
+                    Phase::Ended => true,
+                    Phase::Starting | Phase::Prompt => false,
+                };
+                if !lately || !waits || state.exit.is_some() {
+                    break;
+                }
+            }
+            let _ = tokio::time::timeout(LOOK, moments.changed()).await;
+        }
+        lock(&self.state).signalled_at = None;
+    }
+
     /// Waits until what was entered right before has been taken, and whoever reads next waits for
     /// more.
     pub(in crate::terminal) async fn reading(&self) {

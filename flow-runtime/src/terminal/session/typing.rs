@@ -14,6 +14,9 @@ use crate::terminal::program::Shell;
 use crate::terminal::pty::{MAX_LINE, MAX_WAITING, Mode};
 use crate::terminal::{key, lock};
 
+/// Keys for which a terminal that reads lines signals whoever is in front: ctrl-c, ctrl-z, `ctrl-\\`.
+const SIGNALS: [char; 3] = ['\x03', '\x1a', '\x1c'];
+
 impl Session {
     /// Types text and presses keys.
     pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<usize, Error> {
@@ -111,6 +114,9 @@ impl State {
         }
         if typed.contains('\n') {
             self.entered_at = Some(now);
+        }
+        if mode.lines && typed.contains(SIGNALS) {
+            self.signalled_at = Some(now);
         }
         self.addressee = addressee;
         self.input = self.stream.end();
