@@ -726,9 +726,11 @@ async fn a_key_that_stops_nobody_does_not_hold_the_next_command_up() {
     for key in ["ctrl-z", "ctrl-\\"] {
         let terms = Terms::new();
         terms.open("dash").await;
-        terms.keys(&[key]).await;
-        let ran = terms.run("echo fine").await;
-        assert_eq!(ran["output"], "fine\n", "behind {key}: {ran:#}");
+        for keys in [&[key][..], &["enter", key], &["a", "enter", key]] {
+            terms.keys(keys).await;
+            let ran = terms.run("echo fine").await;
+            assert_eq!(ran["output"], "fine\n", "behind {keys:?}: {ran:#}");
+        }
     }
 }
 

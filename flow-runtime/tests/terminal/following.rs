@@ -498,3 +498,24 @@ async fn what_dash_asks_for_more_with_is_no_output_where_nothing_is_echoed() {
     let ran = terms.run("for i in 1 2\ndo echo x$i\ndone").await;
     assert_eq!(ran["output"], "x1\nx2\n", "{ran:#}");
 }
+
+#[tokio::test]
+async fn an_interrupt_leads_to_a_prompt_that_nothing_shows() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run("exec 2>messages").await;
+        for typed in ["", "half", "sleep 1000\n", "cat\n", "true\n"] {
+            if !typed.is_empty() {
+                terms.send(typed).await;
+            }
+            terms.keys(&["ctrl-c"]).await;
+            let ran = terms.run("echo back").await;
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(0), "back\n"),
+                "{shell} behind {typed:?}: {ran:#}"
+            );
+        }
+    }
+}

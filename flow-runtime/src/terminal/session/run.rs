@@ -763,6 +763,14 @@ impl Session {
         is_usual && self.awaits_command(state) == Some(false)
     }
 
+    /// Whether a line that was entered will never be read: ctrl-z and `ctrl-\\` make the terminal throw
+    /// away what nobody has read, and stop nobody at a prompt.
+    fn has_thrown_away(&self, state: &State) -> bool {
+        let entered = state.phase == Phase::Prompt && state.typed && state.entered;
+        let is_last = entered && state.shell == Some(Shell::Posix) && state.interrupt.is_none();
+        is_last && self.pty.mode().lines && self.awaits_command(state) == Some(true)
+    }
+
     /// Waits until a shell that has shown its prompt takes pasted text, or rests without that.
     pub(in crate::terminal) async fn pasteable(&self, limit: Duration) {
         let until = tokio::time::Instant::now() + limit.min(PATIENCE);
@@ -793,9 +801,12 @@ impl Session {
             }
             unread = left;
             let look = {
-                let state = lock(&self.state);
+                let mut state = lock(&self.state);
                 if state.exit.is_some() {
                     return true;
+                }
+                if self.has_thrown_away(&state) {
+                    (state.typed, state.entered) = (state.left_over, false);
                 }
                 match state.phase {
                     // What is read makes no moment where nothing is echoed.

@@ -50,8 +50,11 @@ impl Session {
         let position = unmarked.position;
         unmarked.pause = LAST_LOOK.min(unmarked.pause * 2);
         unmarked.look_at = now + unmarked.pause;
-        // What an interrupt does to a prompt is looked after elsewhere.
-        let interrupted = state.missed || state.interrupt.as_ref().is_some_and(Interrupt::is_open);
+        // What an interrupt does to the prompt of an editor is looked after elsewhere, unless that shows
+        // none anyway.
+        let shows = state.shell != Some(Shell::Posix) && !state.hidden;
+        let is_open = |it: &Interrupt| it.is_open() && (shows || it.ends_with_prompt());
+        let interrupted = state.missed && shows || state.interrupt.as_ref().is_some_and(is_open);
         let quiet = || state.last_output.elapsed() >= QUIET;
         if interrupted || !self.awaits_command(state).unwrap_or_else(quiet) {
             return;
