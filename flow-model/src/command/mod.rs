@@ -3,7 +3,9 @@
 //! Whoever quotes values and whoever says beforehand that a value cannot be quoted read a command
 //! with the same eyes, so that neither knows a place that the other does not.
 
+mod again;
 mod reader;
+mod words;
 
 use std::fmt;
 
@@ -74,6 +76,37 @@ pub struct Standing<'d> {
     pub next: Option<char>,
     /// The back-quotes around it.
     pub backquotes: Option<Backquotes>,
+    /// What it may not be, whatever it stands in.
+    pub bound: Option<Bound>,
+}
+
+/// What a value may not be, because the shell would take it for something else than a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Several words.
+    One(Misplaced),
+    /// Several words; one that looks like an operator is quoted.
+    Operand(Misplaced),
+    /// What begins with `-`.
+    NoOption(Misplaced),
+    /// What begins with `-` or has a `%` in it.
+    NoFormat(Misplaced),
+}
+
+impl Bound {
+    /// Why these words cannot stand there.
+    #[must_use]
+    pub fn refuses(self, words: &[String]) -> Option<Misplaced> {
+        let is_option = || words.first().is_some_and(|word| word.starts_with('-'));
+        match self {
+            Bound::One(why) | Bound::Operand(why) => (words.len() > 1).then_some(why),
+            Bound::NoOption(why) => is_option().then_some(why),
+            Bound::NoFormat(why) => {
+                let is_format = words.iter().any(|word| word.contains('%'));
+                (is_format || is_option()).then_some(why)
+            }
+        }
+    }
 }
 
 /// A place for a value.
@@ -85,8 +118,10 @@ pub enum Place<'d> {
     Double,
     /// Inside `'…'`.
     Single,
-    /// Only whole numbers.
-    Number,
+    /// Only whole numbers: it is computed.
+    Number(Misplaced),
+    /// Only letters, digits and `_`: it is, or is part of, the name of a variable.
+    Name(Misplaced),
     /// Only words without any meaning to the shell.
     Comment,
     /// Only text without any meaning to the shell.
@@ -167,6 +202,74 @@ impl Misplaced {
         place: "after a comment with a quote or a `<` in it that is typed into a terminal, where zsh \
                 takes no comments",
         help: "take that out of the comment",
+    };
+    const ARITHMETIC: Misplaced = Misplaced {
+        place: "in arithmetic unless it is a whole number",
+        help: "make it one with `| int`, or leave it out of `((…))`",
+    };
+    const COMPARED: Misplaced = Misplaced {
+        place: "in a comparison of numbers inside `[[…]]` unless it is a whole number",
+        help: "compare with `[ … ]`, which computes nothing, or make it one with `| int`",
+    };
+    const SUBSCRIPT: Misplaced = Misplaced {
+        place: "in the subscript of an array unless it is a whole number",
+        help: "make it one with `| int`, or look it up in an expression instead",
+    };
+    const OFFSET: Misplaced = Misplaced {
+        place: "in the offset or the length of `${name:…}` unless it is a whole number",
+        help: "make it one with `| int`, or cut the text in an expression instead",
+    };
+    const LET: Misplaced = Misplaced {
+        place: "in what `let` computes unless it is a whole number",
+        help: "make it one with `| int`, or compute it in an expression instead",
+    };
+    const INTEGER: Misplaced = Misplaced {
+        place: "as the value of a variable that the shell computes unless it is a whole number",
+        help: "make it one with `| int`, or take another variable without `-i`",
+    };
+    const DESCRIPTOR: Misplaced = Misplaced {
+        place: "after `>&` unless it is a whole number",
+        help: "write `> FILE 2>&1` for a file",
+    };
+    const TYPED_COUNT: Misplaced = Misplaced {
+        place: "where zsh computes a number, as after `exit`, in what is typed into a terminal, unless it \
+                is a whole number",
+        help: "make it one with `| int`",
+    };
+    const TYPED_FORMAT: Misplaced = Misplaced {
+        place: "after a format with numbers that is typed into a terminal, where zsh computes them, unless \
+                it is a whole number",
+        help: "write `%s` for it",
+    };
+    const TYPED_QUALIFIER: Misplaced = Misplaced {
+        place: "in parentheses right after a word that are typed into a terminal, where zsh reads them as \
+                code",
+        help: "leave it out of the parentheses",
+    };
+    const NAME: Misplaced = Misplaced {
+        place: "as the name of a variable unless it is letters, digits and `_`",
+        help: "choose a name that is written in the command, as with `case`",
+    };
+    const ARRAY: Misplaced = Misplaced {
+        place: "behind `=` where an array is declared, which reads `(…)` in it as code",
+        help: "write `name=({{ x }})`",
+    };
+    const OPTION: Misplaced = Misplaced {
+        place: "where the shell may take it for an option when it begins with `-`",
+        help: "write `--` before it",
+    };
+    const FORMAT: Misplaced = Misplaced {
+        place: "as the format of `printf` or `print` when it begins with `-` or, in a terminal, has a `%` \
+                in it",
+        help: "write a format before it: `printf '%s' {{ x }}`",
+    };
+    const SEVERAL: Misplaced = Misplaced {
+        place: "where one word is read when it is a list of several",
+        help: "put it in double quotes",
+    };
+    const BRACKETS: Misplaced = Misplaced {
+        place: "after quotes inside `$[…]`, which not every shell knows",
+        help: "write `$((…))`",
     };
     const QUOTED_DOCUMENT: Misplaced = Misplaced {
         place: "in a here-document that is taken as it is when it is a secret",

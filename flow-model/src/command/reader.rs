@@ -1,6 +1,8 @@
 //! Reads a command as the shell would.
 
-use super::{Backquotes, Command, HereDocument, MARK, Misplaced, Place, Reading, Standing};
+use super::again::{Around, Declared, Limit};
+use super::words::{Opened, Shape, Target, Words, after_brackets};
+use super::{Backquotes, Bound, Command, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
 /// Reads a command in which marks stand for values.
 ///
@@ -16,6 +18,8 @@ pub fn read<R: Reading>(text: &str, reading: &mut R) -> Result<(), R::Error> {
         pending: Vec::new(),
         commands: Vec::new(),
         begun: 0,
+        tests: Vec::new(),
+        declared: Declared::default(),
         cases: Vec::new(),
         fresh: true,
         leads: true,
@@ -46,9 +50,12 @@ struct Reader<'a, R> {
     pending: Vec<HereDocument>,
     /// The command that is read in each of the frames that hold commands, with the depth of that
     /// frame.
-    commands: Vec<(usize, Command)>,
+    commands: Vec<Begun>,
     /// How many commands have begun.
     begun: usize,
+    /// How many frames are open around each `[[…]]` that is not over.
+    tests: Vec<usize>,
+    declared: Declared,
     /// Every `case` inside `$(…)` that is not over.
     cases: Vec<Case>,
     /// A word may begin here.
@@ -61,6 +68,13 @@ struct Reader<'a, R> {
     lost: Option<Misplaced>,
     /// Why the value that comes next cannot stand.
     refused: Option<Misplaced>,
+}
+
+/// A command that is read.
+struct Begun {
+    depth: usize,
+    command: Command,
+    words: Words,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +95,22 @@ enum Frame {
     Parameter { from: usize, quoted: bool },
     /// `$((…))` or `((…))`, and how many parentheses are open.
     Arithmetic { depth: usize, substitution: bool },
+    /// `$[…]`, and how many brackets are open.
+    Brackets { depth: usize },
+}
+
+impl Begun {
+    /// It goes on behind parentheses.
+    fn goes_on(&mut self, opened: Opened) {
+        match opened {
+            Opened::Otherwise => {}
+            Opened::Array => self.words.letter(')'),
+            // A function, whose body follows, or a pattern among the words of a command.
+            Opened::Word if self.words.name().is_none() => self.words.restart(),
+            Opened::Word => self.words.letter(')'),
+            Opened::Group => self.words.restart(),
+        }
+    }
 }
 
 /// A `case` inside `$(…)`: the `)` of a pattern could be taken for the end of the substitution.
@@ -133,21 +163,57 @@ impl<'a, R: Reading> Reader<'a, R> {
         self.copy(bytes);
         self.frames.push(frame);
         if let Frame::Parentheses { .. } | Frame::Backquotes { .. } = frame {
+            let opened = self.opened(frame);
             self.begin(false);
+            if let Some(inner) = self.commands.last_mut() {
+                inner.words = Words::in_parentheses(opened);
+            }
+        }
+    }
+
+    /// What a frame stands behind.
+    fn opened(&self, frame: Frame) -> Opened {
+        let words = self.commands.last().map(|begun| &begun.words);
+        match (frame, words) {
+            (
+                Frame::Parentheses {
+                    substitution: false,
+                },
+                Some(words),
+            ) if words.is_begun() => {
+                let begun = words.begun();
+                match begun.ends_with('=') && matches!(Shape::of(begun), Shape::Assigned(_)) {
+                    true => Opened::Array,
+                    false => Opened::Word,
+                }
+            }
+            (
+                Frame::Parentheses {
+                    substitution: false,
+                },
+                _,
+            ) => Opened::Group,
+            _ => Opened::Otherwise,
         }
     }
 
     /// Another command begins, which may read what the one before it writes.
     fn begin(&mut self, piped: bool) {
         let depth = self.frames.len();
-        let before = self.commands.pop_if(|(at, _)| *at == depth);
+        self.end_word();
+        let before = self.commands.pop_if(|begun| begun.depth == depth);
+        let opened = before.as_ref().map(|begun| begun.words.opened);
         let command = Command {
             number: self.begun,
-            reads: before.filter(|_| piped).map(|(_, it)| it.number),
-            inside: self.commands.last().map(|(_, it)| it.number),
+            reads: before.filter(|_| piped).map(|it| it.command.number),
+            inside: self.commands.last().map(|it| it.command.number),
         };
         self.begun += 1;
-        self.commands.push((depth, command));
+        self.commands.push(Begun {
+            depth,
+            command,
+            words: Words::in_parentheses(opened.unwrap_or_default()),
+        });
         self.reading.command(command);
         self.leads = true;
     }
@@ -156,13 +222,99 @@ impl<'a, R: Reading> Reader<'a, R> {
     fn leave_closed(&mut self) {
         let depth = self.frames.len();
         self.cases.retain(|case| case.depth <= depth);
-        let known = self.commands.len();
-        self.commands.retain(|(at, _)| *at <= depth);
-        if self.commands.len() < known
-            && let Some((_, command)) = self.commands.last()
-        {
-            self.reading.command(*command);
+        self.tests.retain(|test| *test <= depth);
+        let first = self.commands.iter().position(|begun| begun.depth > depth);
+        let closed = first.and_then(|first| self.commands.drain(first..).next());
+        if let (Some(closed), Some(around)) = (closed, self.commands.last_mut()) {
+            around.goes_on(closed.words.opened);
+            self.reading.command(around.command);
             self.leads = self.fresh;
+        }
+    }
+
+    fn words(&mut self) -> Option<&mut Words> {
+        self.commands.last_mut().map(|begun| &mut begun.words)
+    }
+
+    /// The word that is read is over.
+    fn end_word(&mut self) {
+        let depth = self.frames.len();
+        let Some(begun) = self.commands.last_mut().filter(|it| it.depth == depth) else {
+            return;
+        };
+        let Some(word) = begun.words.end() else {
+            return;
+        };
+        self.declared.note(&begun.words, &word.text);
+        match word.text.as_str() {
+            _ if word.is_quoted => {}
+            "[[" => self.tests.push(depth),
+            "]]" => {
+                self.tests.pop_if(|test| *test == depth);
+                begun.words.restart();
+            }
+            "{" => begun.words.restart(),
+            _ => {}
+        }
+    }
+
+    /// Takes note of a letter that is no value, for the word it belongs to.
+    fn note(&mut self, letter: char) {
+        let rest = self.rest();
+        let escaped = || rest[1..].chars().next().filter(|_| !self.mark_at(1));
+        let escapes = (letter == '\\').then(escaped).flatten();
+        let after = self.text[..self.at].chars().next_back();
+        let (top, fresh) = (self.top(), self.fresh);
+        if let Frame::Command | Frame::Parentheses { .. } | Frame::Backquotes { .. } = top {
+            match letter {
+                '&' | '|' if matches!(after, Some('<' | '>')) => {
+                    let is_descriptor = letter == '&' && after == Some('>');
+                    if let (true, Some(words)) = (is_descriptor, self.words()) {
+                        words.target = Target::Descriptor;
+                    }
+                    return;
+                }
+                '<' | '>' => {
+                    if let Some(words) = self.words() {
+                        words.redirect();
+                    }
+                    self.end_word();
+                    let is_document = rest.starts_with("<<") && !rest.starts_with("<<<");
+                    if let Some(words) = self.words() {
+                        words.target = match is_document {
+                            true => Target::Argument,
+                            false => Target::File,
+                        };
+                    }
+                    return;
+                }
+                ' ' | '\t' | '\n' | ';' | '&' | '|' => return self.end_word(),
+                '(' | ')' => return,
+                '#' if fresh => return,
+                _ => {}
+            }
+        }
+        let Some(words) = self.words() else {
+            return;
+        };
+        match (top, letter) {
+            (Frame::Parameter { .. } | Frame::Arithmetic { .. } | Frame::Brackets { .. }, _)
+            | (Frame::Single | Frame::Ansi, '\'')
+            | (Frame::Double, '"')
+            | (Frame::Backquotes { .. }, '`') => {}
+            (Frame::Single | Frame::Ansi, _) => words.letter(letter),
+            (_, '\\') => {
+                if escapes == Some('\n') {
+                    return;
+                }
+                words.quote();
+                if let Some(escaped) = escapes {
+                    words.letter(escaped);
+                }
+            }
+            (Frame::Double, _) => words.letter(letter),
+            (_, '\'' | '"') => words.quote(),
+            _ => words.letter(letter),
         }
     }
 
@@ -234,6 +386,7 @@ impl<'a, R: Reading> Reader<'a, R> {
         let Some(letter) = self.rest().chars().next() else {
             return Ok(());
         };
+        self.note(letter);
         if letter == '!' && self.recalls() {
             self.lost = Some(Misplaced::TYPED_BANG);
         }
@@ -291,6 +444,18 @@ impl<'a, R: Reading> Reader<'a, R> {
                 '`' => self.backquote(),
                 _ => self.copy(letter.len_utf8()),
             },
+            Frame::Brackets { depth } => {
+                if matches!(letter, '\\' | '\'' | '"' | '`') {
+                    self.lost = Some(Misplaced::BRACKETS);
+                }
+                match letter {
+                    '[' => self.brackets(depth + 1),
+                    ']' => self.brackets(depth - 1),
+                    '\\' => self.escaped("after a backslash"),
+                    '$' => self.dollar(false),
+                    _ => self.copy(letter.len_utf8()),
+                }
+            }
         }
         Ok(())
     }
@@ -314,6 +479,16 @@ impl<'a, R: Reading> Reader<'a, R> {
             });
         } else {
             self.fresh = !substitution;
+        }
+    }
+
+    fn brackets(&mut self, depth: usize) {
+        self.copy(1);
+        self.frames.pop();
+        if depth > 0 {
+            self.frames.push(Frame::Brackets { depth });
+        } else {
+            self.fresh = false;
         }
     }
 
@@ -352,6 +527,9 @@ impl<'a, R: Reading> Reader<'a, R> {
         } else if rest.starts_with("$(") {
             self.open(Frame::Parentheses { substitution: true }, 2);
             self.fresh = true;
+        } else if rest.starts_with("$[") {
+            self.open(Frame::Brackets { depth: 1 }, 2);
+            self.fresh = false;
         } else if rest.starts_with("${") {
             let from = self.at + 2;
             self.open(Frame::Parameter { from, quoted }, 2);
@@ -536,6 +714,7 @@ impl<'a, R: Reading> Reader<'a, R> {
                         place: Place::Comment,
                         next: None,
                         backquotes: None,
+                        bound: None,
                     };
                     self.reading.value(&standing)?;
                     self.at += length;
@@ -599,7 +778,7 @@ impl<'a, R: Reading> Reader<'a, R> {
             delimiter,
             quoted,
             tabs,
-            command: self.commands.last().map_or(0, |(_, it)| it.number),
+            command: self.commands.last().map_or(0, |it| it.command.number),
             depth: self.frames.len(),
         });
         Ok(())
@@ -722,7 +901,7 @@ impl<'a, R: Reading> Reader<'a, R> {
             };
             valued = true;
             let place = match self.document_place(document, nested) {
-                Place::Document { nested: false, .. } => Place::Number,
+                Place::Document { nested: false, .. } => Place::Number(Misplaced::ARITHMETIC),
                 other => other,
             };
             self.put(index, length, place)?;
@@ -772,7 +951,9 @@ impl<'a, R: Reading> Reader<'a, R> {
                 help: "close the quotes before it: `$'…'{{ x }}`",
             })),
             Frame::Parameter { .. } => Some(self.in_parameter()),
-            Frame::Arithmetic { .. } => Some(Place::Number),
+            Frame::Arithmetic { .. } | Frame::Brackets { .. } => {
+                Some(Place::Number(Misplaced::ARITHMETIC))
+            }
             _ => None,
         };
         let nearest = |frame: &&Frame| {
@@ -809,20 +990,95 @@ impl<'a, R: Reading> Reader<'a, R> {
             // The quotes are ended and begun again around the value.
             self.refused = Some(Misplaced::TYPED_QUOTE);
         }
-        let place = self.place();
+        let mut place = self.place();
         let is_bare = matches!(place, Place::Bare);
-        let is_word = self.put(value, length, place)?;
+        let mut bound = None;
+        match self.limit(length) {
+            _ if matches!(place, Place::Nowhere(_) | Place::Number(_)) => {}
+            Some(Limit::Place(limited)) => place = limited,
+            Some(Limit::Bound(limited)) => bound = Some(limited),
+            None => {}
+        }
+        let is_word = self.put_bound(value, length, place, bound)?;
+        if let Some(words) = self.words() {
+            words.letter(MARK);
+        }
         self.refused = None;
         self.fresh &= !(is_bare && is_word);
         Ok(())
     }
 
+    /// What the second reading of a value demands of it.
+    fn limit(&self, length: usize) -> Option<Limit> {
+        let begun = self.commands.last()?;
+        let is_typed = self.reading.is_typed();
+        if is_typed && self.in_subscript() {
+            return Some(Limit::Place(Place::Number(Misplaced::SUBSCRIPT)));
+        }
+        let test = self.tests.last().and_then(|from| {
+            let inside = self.frames.get(*from..)?;
+            let is_apart = |frame: &Frame| {
+                let substitution = Frame::Parentheses { substitution: true };
+                *frame == substitution || matches!(frame, Frame::Backquotes { .. })
+            };
+            let in_parameter = |frame: &Frame| matches!(frame, Frame::Parameter { .. });
+            (!inside.iter().any(is_apart)).then(|| inside.iter().any(in_parameter))
+        });
+        let around = Around {
+            words: &begun.words,
+            rest: self.text.get(self.at + length..)?,
+            quote: match self.top() {
+                Frame::Double => Some('"'),
+                Frame::Single => Some('\''),
+                _ => None,
+            },
+            test,
+            is_typed,
+            declared: &self.declared,
+        };
+        around.limit()
+    }
+
+    /// Whether `$name[` is open, which zsh takes for a subscript.
+    fn in_subscript(&self) -> bool {
+        // Nobody writes a longer one.
+        const FURTHEST: usize = 1024;
+        let from = self
+            .text
+            .ceil_char_boundary(self.at.saturating_sub(FURTHEST));
+        let before = &self.text[from..self.at];
+        let before = before.rsplit('\n').next().unwrap_or(before);
+        before.match_indices('$').any(|(at, _)| {
+            let name = before[at + 1..].trim_start_matches(['+', '^', '~', '=', '#']);
+            let end = name.find(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+            let after = match end {
+                Some(0) => name
+                    .strip_prefix(['@', '*', '?', '!', '$', '-'])
+                    .unwrap_or(name),
+                Some(end) => &name[end..],
+                None => "",
+            };
+            after.starts_with('[') && after_brackets(after).is_none()
+        })
+    }
+
     fn put(&mut self, value: usize, length: usize, place: Place<'_>) -> Result<bool, R::Error> {
+        self.put_bound(value, length, place, None)
+    }
+
+    fn put_bound(
+        &mut self,
+        value: usize,
+        length: usize,
+        place: Place<'_>,
+        bound: Option<Bound>,
+    ) -> Result<bool, R::Error> {
         let standing = Standing {
             value,
             place,
             next: self.text[self.at + length..].chars().next(),
             backquotes: self.backquotes(),
+            bound,
         };
         self.at += length;
         self.reading.value(&standing)
@@ -833,10 +1089,37 @@ impl<'a, R: Reading> Reader<'a, R> {
             place: "inside `${…}`",
             help: "put it in a variable before",
         };
+        if let Some(computed) = self.computed_in_parameter() {
+            return Place::Number(computed);
+        }
         match self.after_operator() {
             true => Place::Harmless(misplaced),
             false => Place::Nowhere(misplaced),
         }
+    }
+
+    /// Why `${…}` computes what comes next.
+    fn computed_in_parameter(&self) -> Option<Misplaced> {
+        let from = self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::Parameter { from, .. } => Some(*from),
+            _ => None,
+        })?;
+        let written = self.text[from..self.at].trim_start_matches(['#', '!', '^', '=', '~', '+']);
+        let written = match written.starts_with('(') {
+            true => written.split_once(')').map_or("", |(_, after)| after),
+            false => written,
+        };
+        let is_of_name =
+            |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '@' | '*');
+        let mut rest = written.trim_start_matches(is_of_name);
+        if rest.starts_with('[') {
+            let Some(after) = after_brackets(rest) else {
+                return Some(Misplaced::SUBSCRIPT);
+            };
+            rest = after;
+        }
+        let offset = rest.strip_prefix(':')?;
+        (!offset.starts_with(['-', '=', '+', '?', '#', '|', '*', '^'])).then_some(Misplaced::OFFSET)
     }
 
     /// In `${…}` a value may only be the word after an operator, never a name.

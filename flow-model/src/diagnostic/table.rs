@@ -304,6 +304,12 @@ codes! {
     /// shells differ either: inside back-quotes, after `\'` inside single quotes, which does not
     /// end them in fish, after a comment with a quote in it, which is no comment in zsh, and after a
     /// `!` that may stand for an earlier command.
+    /// Quotes do not help where the shell reads a text again after they are gone: as arithmetic or as the
+    /// name of a variable, `a[$(…)]` is run by bash and zsh. Only whole numbers stand in `((…))`, in
+    /// `[[ … -gt … ]]`, in `a[…]`, `${a[…]}` and `${x:…}`, after `let` and `declare -i`, and after
+    /// `>&`; only letters, digits and `_` where a name is read, as by `read`, `unset`, `declare`,
+    /// `printf -v` and `test -v`. `[ {{ inputs.n }} -gt 3 ]` takes every value: it computes nothing.
+    /// A variable does not help either: what holds the value is computed in the same way.
     MisplacedValue = "F045", Expression, "a value where none can be quoted",
         "inputs: {target: string}\nsteps:\n  - type: shell\n    command: \"make # {{ inputs.target }}\"\n" => "inputs: {target: string}\nsteps:\n  - type: shell\n    command: make {{ inputs.target }}\n";
 
@@ -433,7 +439,8 @@ codes! {
         "inputs: {dir: string}\ninitial_state: a\nstates:\n  a:\n    action: {tool: send_input, params: {input_text: \"cd {{ inputs.dir }}\\n\"}}\n" => "inputs: {dir: string}\ninitial_state: a\nstates:\n  a:\n    action: {tool: send_input, params: {input_text: \"cd {{ inputs.dir | sh }}\\n\"}}\n";
     /// The value is quoted for the shell that reads the command, but that shell hands it to
     /// another interpreter, which reads it again: as an argument, through a pipe, or in a
-    /// here-document.
+    /// here-document. `trap`, `alias` and variables such as `PS1` are read again by the shell itself.
+    /// What comes after the code is safe: `sh -c 'ls "$1"' sh {{ inputs.dir }}`.
     SecondInterpreter = "F121", Lint, "a value handed to a second interpreter",
         "inputs: {dir: string}\nsteps:\n  - type: shell\n    command: sh -c \"ls {{ inputs.dir }}\"\n" => "inputs: {dir: string}\nsteps:\n  - type: shell\n    command: ls {{ inputs.dir }}\n";
     /// Under `strict` every step says which state it reads.

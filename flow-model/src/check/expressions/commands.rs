@@ -85,6 +85,7 @@ impl<'d> Pass<'_, 'd> {
                 Takes::Nothing => false,
                 Takes::Plain => kinds.is_only(Kinds::WHOLE | Kinds::BOOLEAN),
                 Takes::Numbers => kinds.may_be(Kinds::NUMBER | Kinds::DIGITS | Kinds::LIST),
+                Takes::Names => kinds.may_be(Kinds::TEXT | Kinds::WHOLE | Kinds::LIST),
                 Takes::NoSecrets => kinds == Kinds::ANY || !kinds.may_be(Kinds::SECRET),
             };
             if can_stand {
@@ -94,7 +95,12 @@ impl<'d> Pass<'_, 'd> {
             self.checker.report(
                 Diagnostic::new(Code::MisplacedValue, at)
                     .message(finding.why.to_string())
-                    .label("nothing can be quoted here")
+                    .label(match finding.takes {
+                        Takes::Numbers | Takes::Names => "read again after its quotes are gone",
+                        Takes::Nothing | Takes::Plain | Takes::NoSecrets => {
+                            "nothing can be quoted here"
+                        }
+                    })
                     .help(finding.why.help),
             );
         }

@@ -30,14 +30,11 @@ pub(super) enum Takes {
     Plain,
     /// Whole numbers, as texts too.
     Numbers,
+    /// Letters, digits and `_`.
+    Names,
     /// Anything that is no secret.
     NoSecrets,
 }
-
-const ARITHMETIC: Misplaced = Misplaced {
-    place: "in arithmetic unless it is a whole number",
-    help: "make it one with `| int`, or leave it out of `((…))`",
-};
 
 /// Which of some inserts, in the order they stand, are misplaced.
 ///
@@ -108,7 +105,8 @@ impl Reading for Found {
             (Some(why), _) => Some((why, Takes::Nothing)),
             (None, Some(why)) => Some((why, Takes::Plain)),
             (None, None) => match &standing.place {
-                Place::Number => Some((ARITHMETIC, Takes::Numbers)),
+                Place::Number(why) => Some((*why, Takes::Numbers)),
+                Place::Name(why) => Some((*why, Takes::Names)),
                 Place::Document { document, .. } => document
                     .refuses_secrets(self.is_typed)
                     .map(|why| (why, Takes::NoSecrets)),
@@ -247,6 +245,66 @@ mod tests {
         }
     }
 
+    /// Which values must be numbers or names, written as `@`.
+    fn limited(text: &str, is_typed: bool) -> Vec<(usize, Takes)> {
+        let inserts: Vec<Insert> = text
+            .match_indices('@')
+            .map(|(at, _)| Insert {
+                range: at..at + 1,
+                quoted: true,
+            })
+            .collect();
+        let found = misplaced(text, &inserts, is_typed).into_iter();
+        found.map(|it| (it.index, it.takes)).collect()
+    }
+
+    #[test]
+    fn what_a_shell_reads_again_is_a_number_or_a_name() {
+        use Takes::{Names, Numbers};
+        for (text, takes) in [
+            ("[[ @ -gt 3 && @ == @ ]]; [ @ -gt 3 ]", vec![(0, Numbers)]),
+            ("[[ @ != 3 || $a -lt \"@\" ]]", vec![(1, Numbers)]),
+            (
+                "if [[ ( @ -eq 1 ) ]]; then test @ -eq 1; fi",
+                vec![(0, Numbers)],
+            ),
+            ("[[ -v @ ]] || [ -v a[@] ]", vec![(0, Names), (1, Numbers)]),
+            (
+                "a[@]=@; echo a[@] ${a[@]} ${a[1]:-b}",
+                vec![(0, Numbers), (3, Numbers)],
+            ),
+            ("x=@ a=([@]=@ @)", vec![(1, Numbers)]),
+            (
+                "echo ${x:@} ${x:1:@} \"${x: -1:@}\"",
+                vec![(0, Numbers), (1, Numbers), (2, Numbers)],
+            ),
+            (
+                "let @; declare -i x=@; x=@; y=@",
+                vec![(0, Numbers), (1, Numbers), (2, Numbers)],
+            ),
+            (
+                "read @ x@; unset @; unset -f @",
+                vec![(0, Names), (1, Names), (2, Names)],
+            ),
+            ("declare @ x=@; export @ x=@", vec![(0, Names)]),
+            ("printf -v @ '%d' @", vec![(0, Names)]),
+            ("ls @ >&@ 2>@", vec![(1, Numbers)]),
+            ("echo $[@] $((@)) @", vec![(0, Numbers), (1, Numbers)]),
+        ] {
+            assert_eq!(limited(text, false), takes, "{text}");
+        }
+        for (text, takes) in [
+            ("exit @", vec![(0, Numbers)]),
+            ("export @=@", vec![(0, Names)]),
+            ("printf '%s\\n' @; printf '%d\\n' @", vec![(1, Numbers)]),
+            ("echo $a[@] a[@] ${a}@", vec![(0, Numbers)]),
+            ("LINES=@", vec![(0, Numbers)]),
+        ] {
+            assert_eq!(limited(text, true), takes, "{text}");
+            assert_eq!(limited(text, false), [], "{text}");
+        }
+    }
+
     #[test]
     fn what_only_looks_like_one_takes_values() {
         for text in [
@@ -262,6 +320,10 @@ mod tests {
             "x=`case a in a) echo @;; esac` @",
             "case a in a) echo @;; esac; x=$(ls @) @",
             "cat <<E\n$((1+2)) @ $(( @ * (a + $b) )) @\nE\necho @",
+            "[ @ -gt 3 ] && test 3 -lt @ && [[ @ == @ ]] && [[ x =~ @ ]] && [ -n @ -a @ = x ]",
+            "grep -v @ f; sort -t @ f; command -v @; test -e @; ls [@]* x[@]; git read @; echo let @ read @",
+            "x=@ y=@ make @; export x=@; local x=@; case @ in @) ls @;; esac; for x in @; do ls @; done",
+            "read -p @ x; read -d @ x; cat <@ >@ 2>>@; echo @ >&2; echo {@} [[ @ ]] @",
         ] {
             assert_eq!(places(text), [], "{text}");
         }

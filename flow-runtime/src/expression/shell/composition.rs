@@ -1,10 +1,10 @@
 //! Puts values where marks stand in a command.
 
-use flow_model::command::{self, HereDocument, Misplaced, Place, Reading, Standing};
+use flow_model::command::{self, Bound, HereDocument, Misplaced, Place, Reading, Standing};
 
 use super::super::error::{ErrorKind, EvalError};
 use super::super::held::{Held, marked};
-use super::{Reader, texts, with_parameters, with_words, word};
+use super::{Reader, single, texts, with_parameters, with_words, word};
 use crate::secret;
 use crate::value::Value;
 
@@ -59,6 +59,18 @@ fn refused(refused: Misplaced) -> EvalError {
     misplaced(refused.place, refused.help)
 }
 
+/// A value that is not of the kind that its place demands.
+fn unfit(why: Misplaced, found: &str) -> EvalError {
+    let Misplaced { place, help } = why;
+    EvalError::new(
+        ErrorKind::Place,
+        format!(
+            "a value cannot stand {place}, and the value is {found}; {help}, or check it before in `when`; \
+             the command was not run"
+        ),
+    )
+}
+
 /// A text with a backslash before each of these letters.
 fn escaped(text: &str, letters: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -73,6 +85,12 @@ fn escaped(text: &str, letters: &[char]) -> String {
 
 fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether a text is a name, or part of one: nothing in it is code.
+fn is_name(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !text.is_empty() && text.bytes().all(is_letter)
 }
 
 fn harmless(text: &str) -> bool {
@@ -103,6 +121,9 @@ impl Reading for Composition<'_> {
             Some(Held::Value(value)) => texts(value)?,
             Some(Held::Raw(_) | Held::Written(_)) | None => Vec::new(),
         };
+        if let Some(misplaced) = standing.bound.and_then(|bound| bound.refuses(&texts)) {
+            return Err(refused(misplaced));
+        }
         if let Some(misplaced) = standing.refuses_some() {
             let mut words = texts.iter().flat_map(|text| text.split(' '));
             let is_harmless = match standing.place {
@@ -133,7 +154,13 @@ impl Reading for Composition<'_> {
                     } else {
                         Some(' ')
                     };
-                    encoded.push_str(&word(text, before, after, self.reader)?);
+                    // An operator is one only without quotes.
+                    let is_operator =
+                        matches!(standing.bound, Some(Bound::Operand(_))) && text.starts_with('-');
+                    encoded.push_str(&match is_operator && !secret::concerns(text) {
+                        true => single(text),
+                        false => word(text, before, after, self.reader)?,
+                    });
                 }
             }
             Place::Double if self.reader == Reader::Terminal => {
@@ -151,7 +178,7 @@ impl Reading for Composition<'_> {
                 let text = |text: &str| text.replace('\'', r"'\''");
                 encoded = with_parameters(&texts.join(" "), ("'\"", "\"'"), text)?;
             }
-            Place::Number => {
+            Place::Number(why) => {
                 let text = texts.join(" ");
                 let digits = text.strip_prefix('-').unwrap_or(&text);
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -163,16 +190,19 @@ impl Reading for Composition<'_> {
                         Some(Held::Value(other)) => other.noun().to_owned(),
                         Some(Held::Raw(_) | Held::Written(_)) | None => "none".to_owned(),
                     };
-                    return Err(EvalError::new(
-                        ErrorKind::Place,
-                        format!(
-                            "in the arithmetic of a command, `((…))`, only a whole number can stand, \
-                             and the value is {found}; make it one with `| int`, or check it before \
-                             in `when`; the command was not run"
-                        ),
-                    ));
+                    return Err(unfit(*why, &found));
+                }
+                // `--` and `:-` mean something else.
+                if text.starts_with('-') && self.out.ends_with(['-', ':']) {
+                    encoded.push(' ');
                 }
                 encoded.push_str(&text);
+            }
+            Place::Name(why) => {
+                if !texts.iter().all(|text| is_name(text)) {
+                    return Err(unfit(*why, "another text"));
+                }
+                encoded = texts.join(" ");
             }
             Place::Comment | Place::Harmless(_) => encoded = texts.join(" "),
             Place::Document { document, .. } => {

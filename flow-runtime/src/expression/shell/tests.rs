@@ -303,3 +303,5 @@ fn a_very_long_value_survives() {
         }
     }
 }
+
+mod again;
