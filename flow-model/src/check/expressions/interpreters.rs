@@ -148,15 +148,27 @@ fn takes_code(before: &str) -> Option<&str> {
                 (?P<shell>(?:ba|z|da|k|fi)?sh|su)[\t\ ]+(?:[^\t\ ]+[\t\ ]+)*?-[a-zA-Z]*c(?-u:\b)
               | (?P<eval>eval)(?-u:\b)
               | (?P<script>python[0-9.]*|perl|ruby|node|php)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[cer](?-u:\b)
+              | (?P<lines>perl|ruby)[\t\ ]+(?:-[^\t\ ]+[\t\ ]+)*?-[a-zA-Z0-9]*[eE](?-u:\b)
             )",
         )
         .ok()
     });
-    if let Some(found) = PROGRAM.as_ref().and_then(|it| it.captures(before)) {
-        let mut groups = ["shell", "eval", "script"].iter();
-        return groups
-            .find_map(|name| found.name(name))
-            .map(|it| it.as_str());
+    let found = PROGRAM.iter().flat_map(|it| it.captures_iter(before));
+    for found in found {
+        let mut groups = ["shell", "eval", "script", "lines"].iter();
+        let program = groups.find_map(|name| found.name(name));
+        let after = found.get(0).map_or(before.len(), |it| it.end());
+        // What follows the code is given to it, as whoever passes a value on should.
+        let given = Line::of(&before[after..]).over;
+        let is_again = |word: &&str| word.starts_with('-') && word.ends_with(['e', 'E']);
+        let is_script = found.name("shell").is_none() && given.last().is_some_and(is_again);
+        let is_code = found.name("eval").is_some() || given.is_empty() || is_script;
+        if let (true, Some(program)) = (is_code, program) {
+            return Some(program.as_str());
+        }
+    }
+    if let Some(program) = reads_argument(before) {
+        return Some(program);
     }
     // What comes after the host is code to `ssh`, and the host is not.
     let is_apart = before.ends_with([' ', '\t', '\n', '"', '\'']);
@@ -169,6 +181,131 @@ fn takes_code(before: &str) -> Option<&str> {
         [_, ..] => true,
     };
     has_host.then_some("ssh")
+}
+
+/// Variables whose text the shell expands whenever it uses them.
+const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4", "PROMPT_COMMAND", "BASH_ENV"];
+
+/// The command or the variable that takes the argument after this text as code.
+fn reads_argument(before: &str) -> Option<&str> {
+    let Line { over, begun } = Line::of(before);
+    if let Some((name, _)) = begun.split_once('=') {
+        let name = name.trim_end_matches('+');
+        let is_set = over
+            .iter()
+            .all(|word| word.contains('=') || SETTING.contains(word));
+        if is_set && let Some(at) = before.rfind(name).filter(|_| EXPANDED.contains(&name)) {
+            return before.get(at..at + name.len());
+        }
+    }
+    let is_before = |word: &&&str| {
+        let is_setting = word.contains('=') && !word.starts_with('-');
+        is_setting || WRAPPERS.contains(word) || LEADING.contains(word)
+    };
+    let from = over.iter().take_while(is_before).count();
+    // An `env` that splits a text itself is no wrapper.
+    let splits = over
+        .get(from.saturating_sub(1))
+        .filter(|word| **word == "env");
+    let (first, after) = over[from..].split_first().unzip();
+    let after = after.unwrap_or_default();
+    let last = after.last().copied().unwrap_or_default();
+    let is_option = |word: &&str| word.len() > 1 && word.starts_with('-');
+    let only_options = || after.iter().all(is_option);
+    let own = first.filter(|first| !first.starts_with("./"));
+    let reads = match own.map(|first| program(first)) {
+        _ if splits.is_some()
+            && ["-S", "--split-string"]
+                .iter()
+                .any(|it| begun.starts_with(it)) =>
+        {
+            return splits.copied();
+        }
+        Some("trap") => only_options(),
+        Some("alias") => true,
+        Some("awk" | "gawk" | "mawk" | "nawk") => {
+            let mut words = after.iter();
+            let mut is_program = !begun.starts_with('-');
+            while let Some(word) = words.next() {
+                is_program &= match *word {
+                    "-v" | "-F" => words.next().is_some(),
+                    "-f" | "--file" => false,
+                    word => is_option(&word),
+                };
+            }
+            is_program
+        }
+        Some("watch") => {
+            let is_own = ["-n", "--interval", "-q", "--equexit"].contains(&last);
+            !is_own && !after.iter().any(|it| ["-x", "--exec"].contains(it))
+        }
+        Some("parallel") => {
+            let given = after
+                .iter()
+                .any(|it| it.starts_with(":::") || ["-q", "--quote"].contains(it));
+            let is_own = |word: &&str| is_option(word) || word.parse::<u32>().is_ok();
+            let is_own_word = is_option(&last) && after.iter().all(is_own);
+            !(given || is_own_word)
+        }
+        Some("script" | "flock" | "runuser" | "sg") => {
+            last == "--command"
+                || (is_option(&last) && !last.starts_with("--") && last.ends_with('c'))
+        }
+        Some("mapfile" | "readarray") => last == "-C",
+        Some("compgen" | "complete") => ["-C", "-W"].contains(&last),
+        Some("bind") => last == "-x",
+        Some("source" | ".") => before.trim_end().ends_with("<("),
+        Some(name) if SHELLS.contains(&name) => only_options() && before.trim_end().ends_with("<("),
+        _ => false,
+    };
+    let split = splits.filter(|_| ["-S", "--split-string"].contains(first.unwrap_or(&"")));
+    match reads {
+        true => first.copied(),
+        false => split.copied(),
+    }
+}
+
+/// Commands whose arguments set variables.
+const SETTING: &[&str] = &[
+    "declare", "export", "local", "readonly", "set", "typeset", "-x", "-g",
+];
+/// Words before a command.
+const LEADING: &[&str] = &[
+    "!", "{", "if", "then", "elif", "else", "while", "until", "do", "builtin",
+];
+
+/// The words of a text that ends in the middle of one.
+struct Line<'t> {
+    /// Those that are over, without quotes around them.
+    over: Vec<&'t str>,
+    /// The last one, as far as it goes.
+    begun: &'t str,
+}
+
+impl<'t> Line<'t> {
+    fn of(text: &'t str) -> Line<'t> {
+        let bare = |word: &'t str| word.trim_matches(['"', '\'']);
+        let mut over = Vec::new();
+        let (mut from, mut quote) = (None, None);
+        let mut letters = text.char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match (quote, letter) {
+                (None, ' ' | '\t' | '\n') => {
+                    over.extend(from.take().map(|from| bare(&text[from..at])));
+                    continue;
+                }
+                (None | Some('"'), '\\') => {
+                    letters.next();
+                }
+                (Some(open), _) if open == letter => quote = None,
+                (None, '\'' | '"') => quote = Some(letter),
+                _ => {}
+            }
+            from.get_or_insert(at);
+        }
+        let begun = from.map_or("", |from| bare(&text[from..]));
+        Line { over, begun }
+    }
 }
 
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash", "ksh", "fish"];
@@ -298,6 +435,30 @@ mod tests {
             ("echo @ | sh", 0, "sh"),
             ("(echo a; echo @) | /bin/bash", 0, "/bin/bash"),
             ("{% if a %}x; {% endif %}sh -c '@'", 0, "sh"),
+            ("trap @ EXIT", 0, "trap"),
+            ("if a; then trap -- \"rm -r @\" EXIT INT; fi", 0, "trap"),
+            ("alias ll=\"ls @\"", 0, "alias"),
+            ("alias ll @", 0, "alias"),
+            ("PS4=@; set -x", 0, "PS4"),
+            ("export PS1=\"@ $ \"", 0, "PS1"),
+            ("a=1 PROMPT_COMMAND='echo @'", 0, "PROMPT_COMMAND"),
+            ("ls @ ; BASH_ENV+=@ make", 1, "BASH_ENV"),
+            ("ls | awk \"/@/ {print}\"", 0, "awk"),
+            ("awk -F : -v a=@ '$1 == @' file", 1, "awk"),
+            ("watch -n 2 \"ls @\"", 0, "watch"),
+            ("parallel -j 4 gzip @ ::: a b", 0, "parallel"),
+            ("sudo flock /tmp/l -c \"ls @\"", 0, "flock"),
+            ("script -qc \"ls @\" /dev/null", 0, "script"),
+            ("env -S \"ls @\"", 0, "env"),
+            ("env \"-Sls @\"", 0, "env"),
+            ("source <(echo @)", 0, "source"),
+            (". <(echo @)", 0, "."),
+            ("bash <(echo @)", 0, "bash"),
+            ("mapfile -C @ -c 1 a", 0, "mapfile"),
+            ("perl -pi -e \"s/a/@/\" f", 0, "perl"),
+            ("perl -lne \"print if /@/\"", 0, "perl"),
+            ("find . -exec sh -c \"ls @\" \\;", 0, "sh"),
+            ("perl -e 1 -e @", 0, "perl"),
         ] {
             assert_eq!(programs(text), [(index, program.to_owned())], "{text}");
         }
@@ -318,6 +479,21 @@ mod tests {
             "cat <<EOF > f; bash f\n@\nEOF\nls @",
             "sh -c ls\nls @ 2>&1 | tee log",
             "x=$(ssh host uptime; echo @)",
+            "sh -c 'ls \"$1\"' sh @ \"@\"",
+            "python3 -c 'import sys' @",
+            "trap 'rm -r \"$d\"' @; trap - @",
+            "awk -v a=@ '{ print a }' @",
+            "awk -F @ '{ print }'",
+            "awk -f @ @",
+            "watch -n @ ls; watch -x ls @",
+            "parallel -j @ gzip ::: @ @",
+            "flock @ make @",
+            "./script -c @; my-script -c @",
+            "env x=@ make @; env -i @",
+            "source @; bash @; . @ @",
+            "echo PS1=@; x=PS1; PS1x=@ PS3=@",
+            "unalias @; echo trap @; grep alias @",
+            "git commit -m \"trap @\"",
         ] {
             assert_eq!(programs(text), [], "{text}");
         }
