@@ -851,10 +851,12 @@ impl<'a, R: Reading> Reader<'a, R> {
             (body, '}')
         } else if let Some(body) = rest.strip_prefix("$(") {
             (body, ')')
+        } else if let Some(body) = rest.strip_prefix("$[") {
+            (body, ']')
         } else {
             return !rest.starts_with('`');
         };
-        let inside = |letter: char| "(){}'\"\\`$#\n".contains(letter) || letter == MARK;
+        let inside = |letter: char| "(){}[]'\"\\`$#\n".contains(letter) || letter == MARK;
         body.find(inside)
             .is_some_and(|at| body[at..].starts_with(close))
     }
@@ -918,6 +920,9 @@ impl<'a, R: Reading> Reader<'a, R> {
                 place: "in a here-document inside back-quotes",
                 help: "write `$(…)`",
             });
+        }
+        if !document.quoted && self.reading.is_typed() && self.in_subscript() {
+            return Place::Number(Misplaced::SUBSCRIPT);
         }
         Place::Document { document, nested }
     }

@@ -61,7 +61,15 @@ const COMPUTED: &[&str] = &[
     "typeset -i 16 x=V", "integer x=V", "float x=V", "integer x; x=V",
     "RANDOM=V", "OPTIND=V", "HISTCMD=V", "SRANDOM=V", "SECONDS=V",
     ": $[V]", ": $[1+V]", ": \"$[V]\"", ": $[a[V]]", "(( V ))", "(( x = V ))", ": $((V))", "for ((i=V;i<1;i++)); do break; done",
-    "x=abc; : ${x:-${x:V}}",
+    "x=abc; : ${x:-${x:V}}", "time let V", "if let V; then :; fi", "true && let V", "true | let V", "true; { :; }; let V", ": \"$(let V)\"",
+    "[[ a == b ]] || let V", "[[ -n x ]] && [[ V -gt 3 ]]", "[[ -f x || V -gt 3 ]]", "[[ $(echo a) == a && V -gt 3 ]]",
+    "[[ a == \"]]\" || V -gt 3 ]]", "{ [[ V -gt 1 ]]; }", "f () { [[ V -gt 1 ]]; }; f", "case x in x) [[ V -gt 1 ]];; esac", "(( 1 )) && let V",
+    "until [[ V -gt 3 ]]; do break; done", "declare -i x y=V", "declare -i x=1 y; y=V", "a[1]=2 b[V]=3", "a=(1 2) b[V]=3",
+    "a=(1 2); b[V]=1", "a+=([V]=x)", "declare -a a=([V]=x)", "f() { local a=([V]=1); }; f", "x=\"${a[V]}\"", ": \"${a[@]:V:1}\"",
+    "set -- a b; : ${@:V}", "set -- a b; : ${*:1:V}", "x=abc; : ${x:$((V))}", "x=abc; : ${x:(V)}", "x=abc; : ${x: V}",
+    "x=abc; : ${x:V}${x:V}", "let 'V' \"V\" V", "let x=1 y=\"1 + V\"", "[[ 1 -lt 2 ]]; a[V]=1", "f() { declare -i n=V; }; f; f",
+    "for a in 1 2\ndo\nlet V\ndone", "let \\\n V", "# a comment\nlet V", "cat <<E; let V\nx\nE", "cat <<E\nx\nE\nlet V", ">/dev/null let V",
+    "cat <<E\n$((V))\nE",
 ];
 
 /// Places of names: they take letters, digits and `_`.
@@ -107,6 +115,8 @@ const OTHER: &[&str] = &[
     ": >&V", ": >& V", ": >&\"V\"", ": 1>&V", ": 2>&V", "declare -a a=V", "declare -A a=V", "declare -a a; declare a=V", "typeset -a x=\"V\"",
     "f() { local -a x=V; }; f", "readonly -a x=V", "export -a x=V", "declare -a x=\"(V)\"", "printf V x", "printf \"V\" x", "wait V", ": & wait -n V",
     "mapfile V", "mapfile -c 1 V <<< x", "declare -V x", "declare -V x=V", "read -V x", "printf -V x", "[[ 3 V V ]]", "[[ V V 3 ]]", "[[ V V ]]",
+    "cat <<E\n${a[V]}\nE", "x=abc; cat <<E\n${x:V}\nE", "cat <<E\n$[V]\nE", "cat <<E\n$[a[V]]\nE", "cat <<E\n$a[V]\nE", "cat <<E\nV\nE", "cat <<'E'\n$[V]\nE",
+    "cat <<< $[V]", "cat <<< \"${a[V]}\"", "`let V`", "x=`[[ V -gt 3 ]]`", "echo \"`let V`\"", "[[ x == (a|b) && V -gt 3 ]]", "x=V[V]", "V+=1", "V; V",
     ": ${x:-V}", ": ${x/V/a}", ": ${!V}", ": ${!a[V]}", ": ${V}", ": ${x@V}", "V=1", "xV=1", "V[1]=1", "{V,b}", ": {1..V}", ": *V", ": ~V", ": \"V\"*",
 ];
 
