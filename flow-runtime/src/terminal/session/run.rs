@@ -767,7 +767,8 @@ impl Session {
     /// away what nobody has read, and stop nobody at a prompt.
     fn has_thrown_away(&self, state: &State) -> bool {
         let entered = state.phase == Phase::Prompt && state.typed && state.entered;
-        let is_last = entered && state.shell == Some(Shell::Posix) && state.interrupt.is_none();
+        let is_followed = state.shell == Some(Shell::Posix) && !state.lost;
+        let is_last = entered && is_followed && state.interrupt.is_none();
         is_last && self.pty.mode().lines && self.awaits_command(state) == Some(true)
     }
 
