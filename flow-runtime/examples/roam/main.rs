@@ -74,7 +74,8 @@ fn lately(text: &str) -> String {
 struct Account {
     walked: BTreeMap<&'static str, u32>,
     faults: BTreeMap<(&'static str, &'static str), u32>,
-    slow: BTreeMap<(&'static str, String), u32>,
+    /// How often, and in which sequence first.
+    slow: BTreeMap<(&'static str, String), (u32, u64)>,
 }
 
 impl Account {
@@ -110,8 +111,8 @@ impl Account {
     }
 
     fn print(&self) {
-        for ((shell, what), count) in &self.slow {
-            println!("slow  {shell:5} {count:5}  {what}");
+        for ((shell, what), (count, seed)) in &self.slow {
+            println!("slow  {shell:5} {count:5}  {what}, seed {seed}");
         }
         for ((shell, kind), count) in &self.faults {
             println!("fault {shell:5} {count:5}  {kind}");
@@ -149,7 +150,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 *account.walked.entry(shell).or_default() += 1;
                 let result = walk.walk(&steps).await;
                 for what in walk.slow.drain(..) {
-                    *account.slow.entry((shell, what)).or_default() += 1;
+                    account.slow.entry((shell, what)).or_insert((0, seed)).0 += 1;
                 }
                 if let Err(fault) = &result {
                     account
@@ -157,9 +158,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                         .await;
                 }
                 if result.is_err() || walk.spent {
-                    let fresh = Walk::open(&ground, shell).await;
-                    let used = std::mem::replace(&mut walk, fresh);
-                    if let Err(fault) = used.close().await {
+                    let closed = walk.close().await;
+                    walk = Walk::open(&ground, shell).await;
+                    if let Err(fault) = closed {
                         account
                             .fault(&ground, &walk, shell, seed, &steps, &fault)
                             .await;
