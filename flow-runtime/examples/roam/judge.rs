@@ -94,6 +94,9 @@ impl Judge {
                 Times::AtMostOnce | Times::Due => {
                     ("something ran twice", count <= 1 || self.recalled)
                 }
+                Times::Once if count == 0 && word.starts_with('r') => {
+                    ("a command is finished and did not run", false)
+                }
                 Times::Once if count == 0 => ("something did not run", false),
                 Times::Once => ("something ran twice", count == 1 || self.recalled),
             };

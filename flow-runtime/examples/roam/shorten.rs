@@ -50,6 +50,30 @@ pub(crate) async fn rate(
     rate
 }
 
+/// The sequence without one of its steps, or one of its keys.
+fn fewer(steps: &[Step]) -> Vec<Vec<Step>> {
+    let mut all = Vec::new();
+    for position in 0..steps.len() {
+        let mut fewer = steps.to_vec();
+        fewer.remove(position);
+        all.push(fewer);
+    }
+    for (position, step) in steps.iter().enumerate() {
+        if let Step::Keys(keys) = step
+            && keys.len() > 1
+        {
+            for key in 0..keys.len() {
+                let mut keys = keys.clone();
+                keys.remove(key);
+                let mut fewer = steps.to_vec();
+                fewer[position] = Step::Keys(keys);
+                all.push(fewer);
+            }
+        }
+    }
+    all
+}
+
 /// Leaves out every step that is not needed for the fault; says what is left and how often it fails.
 pub(crate) async fn shorten(
     ground: &Ground,
@@ -64,15 +88,15 @@ pub(crate) async fn shorten(
     if again.failed > 0 {
         // One that fails for long is walked a few times all the same.
         until += 10 * began.elapsed() / again.tried;
-        let mut position = 0;
-        while position < steps.len() && Instant::now() < until {
-            let mut fewer = steps.clone();
-            fewer.remove(position);
-            let without = rate(ground, shell, &fewer, kind, (TRIES, 1), until).await;
-            match without.failed {
-                0 => position += 1,
-                // A step that was needed before may not be any more.
-                _ => (steps, position) = (fewer, 0),
+        let mut left = fewer(&steps).into_iter();
+        while let Some(fewer_steps) = left.next()
+            && Instant::now() < until
+        {
+            let without = rate(ground, shell, &fewer_steps, kind, (TRIES, 1), until).await;
+            if without.failed > 0 {
+                // What was needed before may not be any more.
+                steps = fewer_steps;
+                left = fewer(&steps).into_iter();
             }
         }
     }
