@@ -9,13 +9,21 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::value::{List, Map, Value};
+
+mod reading;
+mod scrubber;
+mod search;
+#[cfg(test)]
+mod shells;
+
+pub(crate) use scrubber::Scrubbed;
+pub use scrubber::Scrubber;
 
 /// What a placeholder begins and ends with: private characters.
 const OPEN: char = '\u{f8f0}';
@@ -26,8 +34,8 @@ const QUOTED: &str = "|sh";
 pub const SHORTEST: usize = 4;
 /// Lines of a value with several lines that are scrubbed on their own.
 const SHORTEST_LINE: usize = 8;
-/// Values that are also found where a screen has broken them into rows, and parts of values that
-/// are found where a text begins or ends within one. Shorter ones are too likely something else.
+/// Letters of values that are also found with anything between them that a way of writing puts there, and
+/// of parts of values that are found where a text is cut. Fewer are too likely something else.
 const SHORTEST_BROKEN: usize = 6;
 const SHORTEST_PART: usize = 16;
 
@@ -344,322 +352,6 @@ pub(crate) fn each_written(answer: &Value, with: &dyn Fn(&str) -> Option<String>
     }
 }
 
-/// Known values, and what stands for them.
-#[derive(Clone, Debug, Default)]
-pub struct Scrubber {
-    /// Longest first.
-    patterns: Vec<Pattern>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Pattern {
-    run: String,
-    pub(crate) value: String,
-    placeholder: String,
-    pub(crate) mask: String,
-}
-
-impl fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mask)
-    }
-}
-
-/// A piece of a stream.
-pub(crate) enum Scrubbed<'s> {
-    Bytes(&'s [u8]),
-    Secret(&'s Pattern),
-}
-
-impl Scrubber {
-    /// Scrubs a value from now on. Its form inside JSON, what `echo` makes of it, how shells write it
-    /// in quotes, and the longer lines of a value with several, are masked as well.
-    pub fn add(&mut self, run: &str, input: &str, value: &str) {
-        let mut known = self.patterns.iter();
-        let is_known = known.any(|known| known.value == value && known.run == run);
-        if value.len() < SHORTEST || is_known {
-            return;
-        }
-        let mask = mask_of(input);
-        self.patterns.push(Pattern {
-            run: run.to_owned(),
-            value: value.to_owned(),
-            placeholder: placeholder(run, input),
-            mask: mask.clone(),
-        });
-        let json = serde_json::to_string(value).unwrap_or_default();
-        let json = json.trim_matches('"');
-        let lines = value.lines().filter(|line| line.len() >= SHORTEST_LINE);
-        let mut others: Vec<String> = lines.map(str::to_owned).collect();
-        others.extend([json.to_owned(), echoed(value)]);
-        others.extend(in_quotes(value));
-        others.sort_unstable();
-        others.dedup();
-        for other in others {
-            if other != value {
-                // Not the value itself, so nothing that could be turned into it again.
-                self.patterns.push(Pattern {
-                    run: run.to_owned(),
-                    value: other,
-                    placeholder: mask.clone(),
-                    mask: mask.clone(),
-                });
-            }
-        }
-        self.patterns
-            .sort_by_key(|pattern| std::cmp::Reverse(pattern.value.len()));
-    }
-
-    /// Prefers the placeholders of a run where several stand for the same value.
-    pub(crate) fn preferring(&self, run: &str) -> Scrubber {
-        let mut patterns = self.patterns.clone();
-        patterns.sort_by_key(|it| (std::cmp::Reverse(it.value.len()), it.run != run));
-        Scrubber { patterns }
-    }
-
-    /// Whether there is nothing to scrub.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
-    }
-
-    /// Whether some bytes hold one of the values.
-    pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
-        self.find(bytes).is_some()
-    }
-
-    /// The first pattern in some bytes, the longest of those that begin there.
-    fn find(&self, bytes: &[u8]) -> Option<(usize, &Pattern)> {
-        let found = self.patterns.iter().filter_map(|pattern| {
-            let value = pattern.value.as_bytes();
-            let at = bytes.windows(value.len()).position(|at| at == value)?;
-            Some((at, pattern))
-        });
-        found.min_by_key(|(at, _)| *at)
-    }
-
-    /// The first place in a text that must not stay, and what stands for it: a value, or what a
-    /// screen has made of one.
-    fn first<'s>(&'s self, text: &str, is_begin: bool) -> Option<(Range<usize>, &'s str)> {
-        let bytes = text.as_bytes();
-        let whole = self.find(bytes);
-        let whole = whole.map(|(at, it)| (at..at + it.value.len(), it.placeholder.as_str()));
-        if !text.contains('\n') && text.len() < SHORTEST_PART {
-            return whole;
-        }
-        let values = || self.patterns.iter().map(|it| (it.value.as_bytes(), it));
-        let begin = || values().find_map(|(value, it)| Some((0..begun(bytes, value)?, it)));
-        let is_begin = is_begin && whole.as_ref().is_none_or(|(at, _)| at.start > 0);
-        let begin = is_begin.then(begin).flatten();
-        let broken = || {
-            // An earlier one, or the longest of those that begin there.
-            let until = whole.as_ref().map_or(bytes.len(), |(at, _)| at.start);
-            (0..until).find_map(|at| {
-                let mut found = values().filter_map(|(value, pattern)| {
-                    let end = at + broken(&bytes[at..], value)?;
-                    Some((at..end, pattern))
-                });
-                found.next()
-            })
-        };
-        // What a screen shows is masked, not to be turned into the value again.
-        let shown = begin.or_else(broken);
-        let shown = shown.map(|(at, pattern)| (at, pattern.mask.as_str()));
-        shown.or(whole)
-    }
-
-    /// A text with placeholders for the values in it.
-    #[must_use]
-    pub fn text(&self, text: &str) -> Option<String> {
-        if self.is_empty() {
-            return None;
-        }
-        let mut scrubbed = String::with_capacity(text.len());
-        let mut is_changed = false;
-        let mut is_begin = true;
-        for piece in pieces(text) {
-            match piece {
-                Piece::Secret(place) => scrubbed.push_str(place.text),
-                Piece::Broken => {}
-                Piece::Text(mut rest) => {
-                    while let Some((at, instead)) = self.first(rest, is_begin) {
-                        scrubbed.push_str(&rest[..at.start]);
-                        scrubbed.push_str(instead);
-                        rest = &rest[at.end..];
-                        (is_changed, is_begin) = (true, false);
-                    }
-                    scrubbed.push_str(rest);
-                }
-            }
-            is_begin = false;
-        }
-        is_changed.then_some(scrubbed)
-    }
-
-    /// A value with placeholders for the values in it.
-    #[must_use]
-    pub fn value(&self, value: &Value) -> Value {
-        if self.is_empty() {
-            return value.clone();
-        }
-        each_text(value, &|text| self.text(text))
-    }
-
-    /// Scrubs what comes in pieces. A value that two pieces share is found as well.
-    pub(crate) fn stream(&self) -> Stream<'_> {
-        Stream {
-            scrubber: self,
-            held: Vec::new(),
-        }
-    }
-}
-
-/// How many bytes a value takes at the start of a text in which a screen has broken it into rows,
-/// or in which it breaks off with the text.
-fn broken(text: &[u8], value: &[u8]) -> Option<usize> {
-    let value = value.trim_ascii();
-    if value.len() < SHORTEST_BROKEN || text.first() != value.first() {
-        return None;
-    }
-    let blanks = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .take_while(|it| it.is_ascii_whitespace())
-            .count()
-    };
-    let (mut at, mut of) = (0, 0);
-    while of < value.len() {
-        match text.get(at) {
-            // Of blanks a screen shows others, fewer at the end of a row, or none.
-            _ if value[of].is_ascii_whitespace() => {
-                of += blanks(&value[of..]);
-                at += blanks(&text[at..]);
-            }
-            Some(byte) if *byte == value[of] => (at, of) = (at + 1, of + 1),
-            Some(b'\n') if text.get(at + 1).is_none_or(|next| *next == value[of]) => at += 1,
-            None if of >= SHORTEST_PART => break,
-            Some(_) | None => return None,
-        }
-    }
-    Some(at)
-}
-
-/// How many bytes the end of a value takes at the start of a text, where its beginning has scrolled
-/// off a screen.
-fn begun(text: &[u8], value: &[u8]) -> Option<usize> {
-    let last = value.len().checked_sub(SHORTEST_PART)?;
-    (1..=last)
-        .filter(|from| value[*from] & 0xc0 != 0x80)
-        .find_map(|from| broken(text, &value[from..]))
-}
-
-/// A value as it stands in a command: as flow types it, within single quotes, within double ones, and
-/// with a backslash before all that means something to a shell.
-fn in_quotes(value: &str) -> [String; 9] {
-    let named = |text: String, before: &str, after: &str| {
-        let mut text = text;
-        for (byte, name) in [("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")] {
-            text = text.replace(byte, &format!("{before}{name}{after}"));
-        }
-        text
-    };
-    let escaped = |means: fn(char) -> bool| {
-        let letters = value.chars();
-        let letters = letters.flat_map(|it| means(it).then_some('\\').into_iter().chain([it]));
-        letters.collect()
-    };
-    let words = escaped(|letter| {
-        letter.is_ascii_punctuation() && !"%+,-./:=@_".contains(letter) || letter == ' '
-    });
-    let ansi: String = escaped(|letter| matches!(letter, '\\' | '\''));
-    let single = value.replace('\'', r"'\''");
-    [
-        crate::expression::quoted(value),
-        value.replace('\'', r#"'"'"'"#),
-        named(ansi, "", ""),
-        named(String::clone(&words), "", ""),
-        named(String::clone(&words), "$'", "'"),
-        named(single.clone(), "'$'", "''"),
-        single,
-        escaped(|letter| matches!(letter, '\\' | '"' | '$' | '`')),
-        words,
-    ]
-}
-
-/// A value as `echo` of a plain shell prints it.
-fn echoed(value: &str) -> String {
-    let mut echoed = String::with_capacity(value.len());
-    let mut letters = value.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let meant = match (letter, letters.peek()) {
-            ('\\', Some('n')) => '\n',
-            ('\\', Some('t')) => '\t',
-            ('\\', Some('r')) => '\r',
-            ('\\', Some('a')) => '\u{7}',
-            ('\\', Some('b')) => '\u{8}',
-            ('\\', Some('f')) => '\u{c}',
-            ('\\', Some('v')) => '\u{b}',
-            ('\\', Some('\\')) => '\\',
-            _ => {
-                echoed.push(letter);
-                continue;
-            }
-        };
-        letters.next();
-        echoed.push(meant);
-    }
-    echoed
-}
-
-/// A stream that is scrubbed.
-pub(crate) struct Stream<'s> {
-    scrubber: &'s Scrubber,
-    /// What may be the beginning of a value.
-    held: Vec<u8>,
-}
-
-impl Stream<'_> {
-    pub(crate) fn push(&mut self, bytes: &[u8], mut give: impl FnMut(Scrubbed<'_>)) {
-        if self.scrubber.is_empty() {
-            return give(Scrubbed::Bytes(bytes));
-        }
-        self.held.extend_from_slice(bytes);
-        let all = std::mem::take(&mut self.held);
-        let mut rest = all.as_slice();
-        while let Some((at, pattern)) = self.scrubber.find(rest) {
-            if at > 0 {
-                give(Scrubbed::Bytes(&rest[..at]));
-            }
-            give(Scrubbed::Secret(pattern));
-            rest = &rest[at + pattern.value.len()..];
-        }
-        let begins = |from: usize| {
-            let patterns = self.scrubber.patterns.iter();
-            let mut values = patterns.map(|pattern| pattern.value.as_bytes());
-            values.any(|value| value.starts_with(&rest[from..]))
-        };
-        let longest = self
-            .scrubber
-            .patterns
-            .first()
-            .map_or(0, |it| it.value.len());
-        let from = rest.len().saturating_sub(longest);
-        let kept = (from..rest.len()).find(|from| begins(*from));
-        let (sure, kept) = rest.split_at(kept.unwrap_or(rest.len()));
-        if !sure.is_empty() {
-            give(Scrubbed::Bytes(sure));
-        }
-        self.held = kept.to_vec();
-    }
-
-    pub(crate) fn end(&mut self, mut give: impl FnMut(Scrubbed<'_>)) {
-        let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
-            give(Scrubbed::Bytes(&held));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Piece, Scrubbed, Scrubber, mask, pieces, placeholder};
@@ -678,7 +370,7 @@ mod tests {
         let mut out = Vec::new();
         let mut give = |piece: Scrubbed<'_>| match piece {
             Scrubbed::Bytes(bytes) => out.extend_from_slice(bytes),
-            Scrubbed::Secret(pattern) => out.extend_from_slice(pattern.mask.as_bytes()),
+            Scrubbed::Secret(_, mask) => out.extend_from_slice(mask.as_bytes()),
         };
         for part in parts {
             stream.push(part.as_bytes(), &mut give);
@@ -810,6 +502,32 @@ mod tests {
             "0123\n\n456789abcdefghijklmnopqrstuvwxyz",
             "wxyz\n",
             "0123456\n",
+        ] {
+            assert_eq!(seen(other), None, "{other}");
+        }
+        // Something has been left out of a text, also of an escape.
+        scrubber.add(
+            "r-1",
+            "lines",
+            "first of several\nand a second one\nand more",
+        );
+        let seen = |text: &str| scrubber.text(text).map(|text| mask(&text).into_owned());
+        for (cut, masked) in [
+            ("A '0123456789abcdefg…\nB x", "A [secret long]…\nB x"),
+            ("A first\\ of\\ several\\nand\\ a\\…", "A [secret lines]…"),
+            (
+                "A first\\ of\\ several\\nand\\ a\\ second\\ one\\…",
+                "A [secret lines]…",
+            ),
+            ("…'fghijklmnopqrstuvwxyz' x", "…[secret long] x"),
+            ("...jklmnopqrstuvwxyz", "...[secret long]"),
+        ] {
+            assert_eq!(seen(cut).as_deref(), Some(masked), "{cut}");
+        }
+        for other in [
+            "0123456789abcdefg, 3",
+            "x ghijklmnopqrstuvwxyz",
+            "01234567…",
         ] {
             assert_eq!(seen(other), None, "{other}");
         }

@@ -244,10 +244,10 @@ impl Shell<'_> {
                     shown.extend_from_slice(bytes);
                     kept.add(bytes);
                 }
-                Scrubbed::Secret(pattern) => {
-                    shown.extend_from_slice(pattern.mask.as_bytes());
+                Scrubbed::Secret(bytes, mask) => {
+                    shown.extend_from_slice(mask.as_bytes());
                     // Scrubbed with the rest of the result, unless it does not fit.
-                    kept.add_whole(pattern.value.as_bytes());
+                    kept.add_whole(bytes);
                 }
             };
             if count > 0 {

@@ -42,18 +42,7 @@ async fn a_secret_that_a_run_types_is_seen_by_nobody_else() {
         ("dash", "export KEPT={{ inputs.token }}"),
     ] {
         for secret in ["plainSecret12345", "apos'Secret12345", r"b\ac k$lash12345"] {
-            let mut opened = None;
-            let world = World::with(&[], |options| {
-                let audit = options.directory.join("audit.jsonl");
-                let terminals = Options {
-                    directory: Some(options.directory.clone()),
-                    audit: Some(audit),
-                    ..Options::default()
-                };
-                opened = Some(Terminals::new(terminals).unwrap());
-                options.terminals.clone_from(&opened);
-            });
-            let terminals = opened.unwrap();
+            let (world, terminals) = audited();
             let text = TYPES.replace("SHELL", shell).replace("KEEP", keep);
             let inputs = Value::from(&json!({"token": secret}));
             let report = world.run_with(&text, inputs, StartOptions::default()).await;
@@ -94,6 +83,135 @@ async fn a_secret_that_a_run_types_is_seen_by_nobody_else() {
             }
         }
     }
+}
+
+const TELLS: &str = r"
+inputs:
+  pem: {type: string, required: true, secret: true}
+  signs: {type: string, required: true, secret: true}
+  plain: {type: string, required: true, secret: true}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: SHELL}}
+    transitions: [{condition: always, next_state: pem}]
+  pem:
+    action: {tool: run_command, params: {command: 'export PEM={{ inputs.pem }}'}}
+    transitions: [{condition: success, next_state: signs}]
+  signs:
+    action: {tool: run_command, params: {command: 'export SIGNS={{ inputs.signs }}'}}
+    transitions: [{condition: success, next_state: plain}]
+  plain:
+    action: {tool: run_command, params: {command: 'export PLAIN={{ inputs.plain }}'}}
+    transitions: [{condition: success, next_state: tell-0}]
+TELLING
+  look:
+    action: {tool: get_screen_content, params: {content_mode: history}}
+    transitions: []
+";
+
+#[tokio::test]
+async fn no_shell_tells_secrets_in_quotes_of_its_own() {
+    let pem = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7bq1\nx9Kd'sd/ab+cdEFGHIJK\nQk7z==\n-----END KEY-----";
+    let signs = r#"p@$$w0rd!'"\ x*[Zq]"#;
+    let plain = "it's aPlain one 98765";
+    // Whatever is between them, these would tell something.
+    let parts = [
+        "IIEpAI", "7bq1", "x9Kd", "ab+cd", "HIJK", "Qk7z", "w0rd", "Zq]", "aPlain", "98765",
+    ];
+    let posix = [
+        "set",
+        "export -p",
+        "set -x; : \"$PEM\" \"$SIGNS\" \"$PLAIN\"; set +x",
+    ];
+    let bash = [
+        "declare -p",
+        "history",
+        "fc -l -20",
+        "printf \"%q\\n\" \"$PEM\" \"$SIGNS\"",
+        "alias a=\"$PEM\"; alias",
+        "\"$PEM\"",
+    ];
+    let zsh = [
+        "typeset -p",
+        "history",
+        "fc -l -20",
+        "print -r -- ${(q)PEM} ${(qqqq)SIGNS}",
+        "alias a=\"$PEM\"; alias",
+        "\"$PEM\"",
+    ];
+    let dash = ["env", "alias a=\"$PEM\"; alias", "\"$SIGNS\""];
+    let fish = [
+        "set",
+        "set -S",
+        "set --show PEM SIGNS PLAIN",
+        "history",
+        "string escape -- $PEM $SIGNS $PLAIN",
+        "env",
+        "set fish_trace 1; true $PEM $SIGNS; set fish_trace",
+    ];
+    for (shell, commands) in [
+        ("bash", [&posix[..], &bash].concat()),
+        ("zsh", [&posix[..], &zsh].concat()),
+        ("dash", [&posix[..], &dash].concat()),
+        ("fish", fish.to_vec()),
+    ] {
+        let telling = commands.iter().enumerate().map(|(number, command)| {
+            let command = Json::from(*command);
+            let next = match number + 1 < commands.len() {
+                true => format!("tell-{}", number + 1),
+                false => "look".to_owned(),
+            };
+            format!("  tell-{number}: {{action: {{tool: run_command, params: {{command: {command}}}}}, transitions: [{{condition: always, next_state: {next}}}]}}\n")
+        });
+        let text = TELLS.replace("SHELL", shell);
+        let text = text.replace("TELLING\n", &telling.collect::<String>());
+        let (world, terminals) = audited();
+        let inputs = Value::from(&json!({"pem": pem, "signs": signs, "plain": plain}));
+        let report = world.run_with(&text, inputs, StartOptions::default()).await;
+        assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+
+        let mut seen = vec![
+            format!("{report:?}"),
+            Json::from(world.log(report.run)).to_string(),
+            fs::read_to_string(world.root.path().join("audit.jsonl")).unwrap(),
+            String::from_utf8_lossy(&journal(&world)).into_owned(),
+        ];
+        for command in &commands {
+            let ran = terminals.call("run_command", json!({"command": command}));
+            seen.push(ran.await.unwrap().to_string());
+        }
+        let screen = terminals.call("get_screen_content", json!({"content_mode": "history"}));
+        seen.push(screen.await.unwrap().to_string());
+        for name in ["pem", "signs", "plain"] {
+            let mask = format!("[secret {name}]");
+            assert!(
+                seen.iter().any(|seen| seen.contains(&mask)),
+                "{shell} {name}"
+            );
+        }
+        for seen in seen {
+            for part in parts {
+                assert!(!seen.contains(part), "{shell}: `{part}` is in {seen}");
+            }
+        }
+    }
+}
+
+/// A world whose terminals write an audit log.
+fn audited() -> (World, Terminals) {
+    let mut opened = None;
+    let world = World::with(&[], |options| {
+        let audit = options.directory.join("audit.jsonl");
+        let terminals = Options {
+            directory: Some(options.directory.clone()),
+            audit: Some(audit),
+            ..Options::default()
+        };
+        opened = Some(Terminals::new(terminals).unwrap());
+        options.terminals.clone_from(&opened);
+    });
+    (world, opened.unwrap())
 }
 
 /// All bytes of the journal.
