@@ -252,7 +252,7 @@ fn unquoted(text: &[u8], at: Range<usize>, within: Range<usize>) -> Range<usize>
     }
     let rest = &text[at.end..within.end];
     let escapes = text[at.clone()].iter().rev().take_while(is_escape).count();
-    if escapes % 2 == 1 && !rest.is_empty() && rest[0].is_ascii() {
+    if escapes % 2 == 1 && rest.first().is_some_and(u8::is_ascii_lowercase) {
         // The last of them is not of the value, and goes with what follows.
         return begin..at.end + 1;
     }

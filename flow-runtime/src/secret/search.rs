@@ -204,7 +204,10 @@ impl Search {
             end: false,
             rows: false,
         };
-        let (found, open) = self.read(text, cut);
+        let (found, mut open) = self.read(text, cut);
+        for (word, bits) in &mut open {
+            *bits &= !self.ends.word(*word);
+        }
         let whole = Back {
             search: self,
             text,
