@@ -149,6 +149,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let steps = steps::sequence(seed, asked.plain);
                 *account.walked.entry(shell).or_default() += 1;
                 let result = walk.walk(&steps).await;
+                if asked.seed.is_some() && !walk.slow.is_empty() {
+                    println!("slow  {shell} {steps:?}");
+                    walk.calls.iter().for_each(|call| println!("    {call}"));
+                }
                 for what in walk.slow.drain(..) {
                     account.slow.entry((shell, what)).or_insert((0, seed)).0 += 1;
                 }

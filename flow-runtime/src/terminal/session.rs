@@ -205,6 +205,8 @@ struct State {
     typed_at: Option<Instant>,
     /// When a line was entered last, whoever is to read it.
     entered_at: Option<Instant>,
+    /// The terminal takes the next key for a character, whatever it is.
+    literal: bool,
     /// When a key was typed last that may end what runs.
     signalled_at: Option<Instant>,
     /// Whether more was typed after it, which the next prompt will hold unless a program takes it.

@@ -462,3 +462,16 @@ async fn a_line_behind_the_key_that_ends_a_program_is_read_by_the_shell() {
         terms.expect("^to the program$").await;
     }
 }
+
+#[tokio::test]
+async fn a_key_that_the_terminal_takes_for_a_character_interrupts_nothing() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    terms.send("echo half; ").await;
+    terms.keys(&["ctrl-v"]).await;
+    terms.keys(&["ctrl-c"]).await;
+    let ran = terms.run("echo whole").await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    terms.keys(&["ctrl-c"]).await;
+    assert_eq!(terms.run("echo whole").await["output"], "whole\n");
+}

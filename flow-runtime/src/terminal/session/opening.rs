@@ -172,6 +172,7 @@ impl State {
             entered: false,
             typed_at: None,
             entered_at: None,
+            literal: false,
             signalled_at: None,
             left_over: false,
             touched: false,

@@ -98,6 +98,8 @@ impl State {
     /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
     /// about begins. `\r` stands for a line end in pasted text, which enters nothing.
     pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
+        let shown = typed;
+        let typed = &*self.meant(typed, mode);
         self.flush_clean();
         let now = Instant::now();
         let at_prompt = matches!(self.phase, Phase::Prompt) && self.shell.is_some();
@@ -147,11 +149,11 @@ impl State {
             self.typing = !self.hidden;
         } else if mode.echo {
             // The shell waits for a line; what comes after it is for whoever reads next.
-            let waited = match typed.find('\n') {
+            let waited = match shown.find('\n') {
                 Some(end) if is_fresh => end + 1,
                 _ => 0,
             };
-            let (line, ahead) = typed.split_at(waited);
+            let (line, ahead) = shown.split_at(waited);
             self.echo.expect(line, Echoer::Kernel);
             self.echo.expect(ahead, Echoer::KernelAhead);
         } else if !mode.lines {
@@ -167,6 +169,24 @@ impl State {
                 self.echo.expect(typed, Echoer::Editor);
             }
         }
+    }
+
+    /// What was typed, with every key that a terminal which reads lines takes for a character behind
+    /// ctrl-v as one.
+    fn meant<'a>(&mut self, typed: &'a str, mode: Mode) -> Cow<'a, str> {
+        if !mode.lines {
+            self.literal = false;
+            return typed.into();
+        }
+        if !self.literal && !typed.contains('\x16') {
+            return typed.into();
+        }
+        let literal = &mut self.literal;
+        let mean = |key| match std::mem::replace(literal, !*literal && key == '\x16') {
+            true => '^',
+            false => key,
+        };
+        typed.chars().map(mean).collect::<String>().into()
     }
 
     /// Follows what the line at the prompt holds, or the next one will.
