@@ -54,7 +54,8 @@ impl Session {
                 // It wants more of the line, or a command of its own edits one.
                 let asks = || self.pty.unread() == 0 && process::reads_terminal(self.pid);
                 let says = || self.pty.has_output();
-                let is_next = state.phase == Phase::Prompt && self.is_in_doubt(&state);
+                let at_prompt = state.phase == Phase::Prompt && self.is_in_front();
+                let is_next = at_prompt && self.is_in_doubt(&state);
                 is_next || waits && (!asks() || says())
             };
             if !waits || rest.lasts(self.asleep()) {

@@ -809,6 +809,7 @@ impl Session {
                 if self.has_thrown_away(&state) {
                     (state.typed, state.entered) = (state.left_over, false);
                 }
+                let is_entered = state.typed && state.entered;
                 match state.phase {
                     // What is read makes no moment where nothing is echoed.
                     Phase::Prompt if left > 0 => QUIET,
@@ -818,18 +819,21 @@ impl Session {
                         }
                         DOUBT
                     }
-                    Phase::Prompt if state.typed && state.entered => PATIENCE,
                     // That the shell falls asleep makes no moment of its own.
-                    Phase::Prompt if self.is_in_doubt(&state) => DOUBT,
-                    // Others may write without an end.
-                    Phase::Prompt if now < began + QUIET && self.is_busy(&state) => DOUBT,
-                    Phase::Prompt => return true,
+                    Phase::Prompt if !is_entered && self.is_in_doubt(&state) => DOUBT,
+                    Phase::Prompt if !is_entered => {
+                        // Others may write without an end.
+                        if now >= began + QUIET || !self.is_busy(&state) {
+                            return true;
+                        }
+                        DOUBT
+                    }
                     Phase::Running | Phase::Ended if self.has_lost_prompt(&state) => return true,
                     Phase::Ended if state.missed => DOUBT,
                     Phase::Starting | Phase::Ended => PATIENCE,
                     // What was sent right before may have told a program to end. Who does nothing
                     // any more does not end either; who only pauses, between two programs, may.
-                    Phase::Running => {
+                    Phase::Prompt | Phase::Running => {
                         let asks = self.pty.foreground().is_some_and(process::reads_terminal);
                         let time = if asks { QUIET } else { PAUSE };
                         if rest.lasts_for(time, self.asleep()) && self.foreground().is_some() {
