@@ -226,6 +226,8 @@ struct State {
     unsettled: bool,
     /// The line editor has ended since something was entered at this prompt.
     released: bool,
+    /// And has left the line.
+    parted: bool,
     /// A prompt that may be there although the shell has not said so, or not all of it.
     unmarked: Option<Unmarked>,
     /// The prompt is there and nothing shows it.

@@ -519,3 +519,42 @@ async fn an_interrupt_leads_to_a_prompt_that_nothing_shows() {
         }
     }
 }
+
+#[tokio::test]
+async fn options_and_hooks_that_people_have_in_zsh_change_nothing() {
+    for startup in [
+        "setopt nounset",
+        "setopt local_options",
+        "setopt warn_create_global",
+        "setopt ksh_arrays",
+        "setopt sh_word_split",
+        "setopt transient_rprompt; RPROMPT='%T'",
+        "zle-line-finish() { zle reset-prompt }; zle -N zle-line-finish",
+        "zle-line-init() { zle reset-prompt }; zle -N zle-line-init",
+        "zle-keymap-select() { zle reset-prompt }; zle -N zle-keymap-select; bindkey -v",
+        "accept() { BUFFER=${BUFFER%% }; zle reset-prompt; zle .accept-line }; zle -N accept-line accept",
+        "setopt prompt_subst; PROMPT='%F{green}head%f\n$(echo sub) %# '",
+    ] {
+        let terms = Terms::new();
+        std::fs::write(terms.home().join(".zshrc"), format!("{startup}\n")).unwrap();
+        terms.open("zsh").await;
+        for (command, code, output) in [
+            ("printf part", 0, "part"),
+            ("sh -c 'echo whole; exit 3'", 3, "whole\n"),
+            ("echo one\necho two", 0, "one\ntwo\n"),
+        ] {
+            let ran = terms.run(command).await;
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(code), output),
+                "{startup}: {ran:#}"
+            );
+        }
+        terms.send("echo aw''aited\n").await;
+        assert_eq!(terms.expect("^aw.*$").await, "awaited", "{startup}");
+        terms.send("half").await;
+        assert_eq!(terms.run("true").await["status"], "refused", "{startup}");
+        terms.keys(&["ctrl-c"]).await;
+        assert_eq!(terms.run("echo on").await["output"], "on\n", "{startup}");
+    }
+}

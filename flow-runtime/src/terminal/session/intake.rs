@@ -158,10 +158,17 @@ impl State {
         // So the line editor of a shell ends; fish begins again with the same line.
         let edited = self.phase == Phase::Prompt && self.typed && self.entered;
         self.released |= edited && matches!(self.shell, Some(Shell::Bash | Shell::Zsh));
-        // bash has ended the line by then, unless it shows nothing of it; zsh ends it now.
-        if self.released && !self.cleaner.is_inside() {
+        // bash has left the line by then, unless it shows nothing of it; zsh does so next, and may draw
+        // it once more before.
+        let is_left = self.shell != Some(Shell::Zsh) && !self.cleaner.is_inside();
+        if self.released && is_left {
             self.shown();
         }
+    }
+
+    /// Whether a prompt is another one than that whose line was edited last.
+    fn has_parted(&self) -> bool {
+        self.parted || self.shell != Some(Shell::Zsh)
     }
 
     /// A command has ended although nobody said how, nor what the environment is by now.
@@ -188,6 +195,7 @@ impl State {
         self.over();
         self.phase = Phase::Prompt;
         self.released = false;
+        self.parted = false;
         self.unmarked = None;
         self.deaf = false;
         // An editor shows what is left over, a terminal that edits lines does not.
@@ -231,6 +239,7 @@ impl Pieces for State {
     fn control(&mut self, byte: u8) {
         self.cleaner.control(byte, &mut self.clean);
         if byte == b'\n' && self.released {
+            self.parted = true;
             self.shown();
         }
     }
@@ -344,6 +353,7 @@ impl State {
                 }
                 self.typed = false;
                 self.released = false;
+                self.parted = false;
                 self.continuing = false;
                 self.unmarked = None;
                 // The shell has read keys since, unless the ctrl-c came behind the command.
@@ -413,7 +423,7 @@ impl State {
             }
             Mark::Input => match self.phase {
                 // The shell was done with a line and asks for the next, without its hooks.
-                Phase::Prompt if self.released => {
+                Phase::Prompt if self.released && self.has_parted() => {
                     if std::mem::take(&mut self.typing) {
                         self.answered();
                     }

@@ -183,6 +183,7 @@ impl State {
             ahead: false,
             unsettled: false,
             released: false,
+            parted: false,
             unmarked: None,
             hidden: false,
             lost: false,

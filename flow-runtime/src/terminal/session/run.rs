@@ -400,6 +400,7 @@ impl State {
         self.typed = true;
         self.entered = true;
         self.released = false;
+        self.parted = false;
         self.outgoing.extend_from_slice(line.as_bytes());
         let enter: &[u8] = match shell {
             Some(Shell::Fish) => b"\x1b[9133~",

@@ -211,6 +211,7 @@ impl State {
             // The others stop nothing at a prompt, and bring none.
             self.entered = typed.contains(['\n', '\x03', '\x04']);
             self.released = false;
+            self.parted = false;
         }
     }
 }

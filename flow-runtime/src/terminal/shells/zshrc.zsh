@@ -30,6 +30,8 @@ typeset -g __flow_partial=no
 # hook, where they would look like output. So that is switched off while nobody looks; whoever reads
 # the marks ends such a line instead.
 __flow_whole() {
+    # What a function sets stays set, whatever the user wants of that; this one is restored always.
+    unsetopt localoptions
     if [[ -o promptsp ]]; then
         __flow_partial=yes
         unsetopt promptsp
@@ -38,6 +40,7 @@ __flow_whole() {
 
 # Runs before a command.
 __flow_started() {
+    unsetopt localoptions
     {
         __flow_whole
         builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
@@ -46,8 +49,10 @@ __flow_started() {
 
 # Runs before the other hooks of the prompt. The file is complete when the mark appears.
 __flow_ended() {
+    local __flow_status=$?
+    unsetopt localoptions
     {
-        __flow_write $?
+        __flow_write $__flow_status
         if [[ $__flow_partial == yes ]]; then
             __flow_partial=no
             setopt promptsp
@@ -133,6 +138,8 @@ done
 unset __flow_key
 
 __flow_install() {
+    emulate -L zsh
+    typeset -ga precmd_functions preexec_functions
     precmd_functions=(__flow_ended ${precmd_functions:#__flow_*} __flow_prompt)
     preexec_functions=(${preexec_functions:#__flow_*} __flow_started)
 }
