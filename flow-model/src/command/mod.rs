@@ -9,7 +9,7 @@ mod words;
 
 use std::fmt;
 
-pub use reader::read;
+pub use reader::{belonging, read};
 
 /// What is made of a command while it is read.
 pub trait Reading {

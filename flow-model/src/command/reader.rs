@@ -4,30 +4,68 @@ use super::again::{Around, Declared, Limit};
 use super::words::{Opened, Shape, Target, Words, after_brackets};
 use super::{Backquotes, Bound, Command, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
+/// For each line of a command after the first whether it belongs to what stands before it: inside quotes
+/// or parentheses, behind a backslash, or in a here-document. Whoever types lines one by one knows by it
+/// which of them must not be read on their own.
+///
+/// ```
+/// use flow_model::command::belonging;
+///
+/// assert_eq!(belonging("cat <<E\nbody\nE\necho 'two\nlines'\ntrue"), [true, true, false, true, false]);
+/// ```
+#[must_use]
+pub fn belonging(command: &str) -> Vec<bool> {
+    let mut reading = Lines;
+    let mut reader = Reader::new(command, &mut reading);
+    let mut belonging = Vec::new();
+    while reader.at < command.len() {
+        let (from, inside) = (reader.at, reader.frames.len() > 1);
+        let Ok(()) = reader.step();
+        reader.leave_closed();
+        let read = &command[from..reader.at];
+        let ends = read.matches('\n').count();
+        let inside = inside || read.starts_with('\\');
+        // A line end is followed by the here-documents of its line, the last of which ends one too.
+        let is_last = |end| end + 1 == ends && (end == 0 || read.ends_with('\n'));
+        belonging.extend((0..ends).map(|end| inside || !is_last(end)));
+    }
+    belonging
+}
+
+/// Reads lines alone.
+struct Lines;
+
+impl Reading for Lines {
+    type Error = std::convert::Infallible;
+
+    fn marked(&self, _text: &str) -> Option<(usize, usize)> {
+        None
+    }
+
+    fn text(&mut self, _text: &str) {}
+
+    fn value(&mut self, _standing: &Standing<'_>) -> Result<bool, Self::Error> {
+        Ok(true)
+    }
+
+    fn document(&mut self, _document: &HereDocument) {}
+
+    fn document_ends(
+        &mut self,
+        _document: &HereDocument,
+        _valued: bool,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
 /// Reads a command in which marks stand for values.
 ///
 /// # Errors
 ///
 /// What the reading stops for.
 pub fn read<R: Reading>(text: &str, reading: &mut R) -> Result<(), R::Error> {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        reading,
-        frames: vec![Frame::Command],
-        pending: Vec::new(),
-        commands: Vec::new(),
-        begun: 0,
-        tests: Vec::new(),
-        declared: Declared::default(),
-        cases: Vec::new(),
-        fresh: true,
-        leads: true,
-        defines: false,
-        lost: None,
-        refused: None,
-    };
-    reader.begin(false);
+    let mut reader = Reader::new(text, reading);
     while reader.at < text.len() {
         reader.step()?;
         reader.leave_closed();
@@ -135,6 +173,28 @@ enum Stage {
 }
 
 impl<'a, R: Reading> Reader<'a, R> {
+    fn new(text: &'a str, reading: &'a mut R) -> Self {
+        let mut reader = Reader {
+            text,
+            at: 0,
+            reading,
+            frames: vec![Frame::Command],
+            pending: Vec::new(),
+            commands: Vec::new(),
+            begun: 0,
+            tests: Vec::new(),
+            declared: Declared::default(),
+            cases: Vec::new(),
+            fresh: true,
+            leads: true,
+            defines: false,
+            lost: None,
+            refused: None,
+        };
+        reader.begin(false);
+        reader
+    }
+
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }

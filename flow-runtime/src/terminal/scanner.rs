@@ -4,8 +4,6 @@
 //! An emulator drops the marks, and a regular expression must not see the sequences, so both get
 //! what they need from here. The scanner is total: any bytes, cut anywhere, give the same pieces.
 
-use super::session::Held;
-
 /// Takes what a scanner finds, in order.
 pub(super) trait Pieces {
     /// Bytes for an emulator: everything but our own marks. Comes after the pieces within it.
@@ -79,6 +77,17 @@ pub(super) enum Mark {
     Line(u8, Held),
     /// What follows begins a line: a shell that would show a sign for an unfinished one says so.
     LineStart,
+}
+
+/// What the line at a prompt holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing.
+    Nothing,
+    /// Text.
+    Text,
+    /// Nothing, but the lines before it want more.
+    More,
 }
 
 /// Parameters kept of a sequence.

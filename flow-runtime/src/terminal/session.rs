@@ -43,7 +43,6 @@ use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
 
-pub(super) use asking::Held;
 pub(super) use opening::Opening;
 pub use place::Place;
 pub(super) use showing::{Awaited, Showing};
@@ -70,6 +69,8 @@ pub(super) struct Session {
     /// The text that is being read in pages.
     book: Mutex<Book>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Whose turn it is to type, in the order in which they came.
+    pub(super) turn: tokio::sync::Mutex<()>,
 }
 
 /// What others may wait for.

@@ -121,6 +121,11 @@ impl Terminals {
             error: None,
         };
         let session = self.session(request.session_id.as_deref());
+        let queue = session.as_ref().ok().cloned();
+        let _turn = match &queue {
+            Some(session) => Some(session.turn.lock().await),
+            None => None,
+        };
         if let Ok(session) = &session {
             session.signalled().await;
             session.interrupted().await;

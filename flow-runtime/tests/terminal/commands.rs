@@ -760,3 +760,62 @@ async fn what_was_sent_and_not_entered_is_not_cleared() {
     let ran = terms.run("echo mid").await;
     assert_eq!(ran["status"], "refused", "{ran:#}");
 }
+
+#[tokio::test]
+async fn what_belongs_to_a_command_that_a_shell_cannot_read_is_not_run_by_itself() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for (command, is_read_by) in [
+            ("echo ) 'a\ntouch ran\nb'", ""),
+            ("cat <<< 'a\ntouch ran\nb'", "bash zsh"),
+            ("a=(x 'a\ntouch ran\nb')", "bash zsh"),
+            ("echo ) <<E\ntouch ran\nE", ""),
+            ("echo )) \"a\ntouch ran\n\"", ""),
+            (";; $(\ntouch ran\n)", ""),
+            ("true 'a\ntouch ran\nb'", "bash zsh dash fish"),
+        ] {
+            let ran = terms.run(command).await;
+            if is_read_by.contains(shell) {
+                assert_eq!(ran["success"], true, "{shell} {command:?}: {ran:#}");
+            } else {
+                assert_eq!(ran["success"], false, "{shell} {command:?}: {ran:#}");
+            }
+            assert!(
+                !terms.home().join("ran").exists(),
+                "{shell} {command:?}: {ran:#}"
+            );
+            let ran = terms.run("echo next").await;
+            assert_eq!(ran["output"], "next\n", "{shell} {command:?}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_end_of_input_that_a_shell_declines_is_over_before_the_next_command() {
+    for (shell, before) in [
+        ("bash", "set -o ignoreeof"),
+        ("zsh", "setopt ignoreeof"),
+        ("bash", "sleep 1000 & kill -STOP $!"),
+        ("zsh", "sleep 1000 & kill -STOP $!"),
+        ("dash", "set -o ignoreeof"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(before).await;
+        let ends = ["true\n", "\n", ""].iter().cycle().take(18).enumerate();
+        for (number, line) in ends {
+            // Asked twice in a row, a shell with stopped jobs would end.
+            terms.run("true").await;
+            if line.is_empty() {
+                terms.keys(&["enter", "ctrl-d"]).await;
+            } else {
+                let both = serde_json::json!({"input_text": line, "keys": ["ctrl-d"]});
+                terms.call("send_input", both).await;
+            }
+            let ran = terms.run(&format!("echo ran {number}")).await;
+            let output = format!("ran {number}\n");
+            assert_eq!(ran["output"], output, "{shell} {before} {line:?}: {ran:#}");
+        }
+    }
+}

@@ -174,3 +174,18 @@ async fn a_thousand_sessions_leave_no_process_and_no_descriptor() {
     assert_eq!(descriptors(), before);
     assert_eq!(children(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_program_in_front_has_time_to_end() {
+    for shell in ["bash", "zsh", "fish", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let program = "trap 'sleep 0.3; echo kept >saved; exit' HUP; echo re''ady; while :; do sleep 0.05; done";
+        std::fs::write(terms.home().join("program"), program).unwrap();
+        terms.send("sh program\n").await;
+        terms.expect("^ready$").await;
+        terms.call("exit_terminal", serde_json::json!({})).await;
+        let saved = std::fs::read_to_string(terms.home().join("saved"));
+        assert_eq!(saved.unwrap_or_default(), "kept\n", "{shell}");
+    }
+}

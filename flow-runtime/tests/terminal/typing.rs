@@ -475,3 +475,18 @@ async fn a_key_that_the_terminal_takes_for_a_character_interrupts_nothing() {
     terms.keys(&["ctrl-c"]).await;
     assert_eq!(terms.run("echo whole").await["output"], "whole\n");
 }
+
+#[tokio::test]
+async fn calls_at_the_same_time_type_in_the_order_in_which_they_came() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let (_, _, _, ran) = tokio::join!(
+            terms.send("echo 0 >>order\n"),
+            terms.send("echo 1 >>order\n"),
+            terms.send("echo 2 >>order\n"),
+            terms.run("cat order"),
+        );
+        assert_eq!(ran["output"], "0\n1\n2\n", "{shell}: {ran:#}");
+    }
+}

@@ -11,9 +11,10 @@
 
 use std::time::Duration;
 
-use super::{Phase, Session, State};
+use super::{Phase, QUIET, Session, State};
 use crate::terminal::lock;
 use crate::terminal::program::Shell;
+use crate::terminal::scanner::Held;
 
 /// How often a shell is looked at that has yet to answer.
 const LOOK: Duration = Duration::from_millis(2);
@@ -22,17 +23,6 @@ const GLANCES: u32 = 10;
 /// How many keys there are that ask, and as many that ask once more. One is used again only after all
 /// the others.
 const KEYS: u8 = 4;
-
-/// What the line at a prompt holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::terminal) enum Held {
-    /// Nothing.
-    Nothing,
-    /// Text.
-    Text,
-    /// Nothing, but the lines before it want more.
-    More,
-}
 
 /// A question, and its answer.
 #[derive(Clone, Copy, Debug)]
@@ -87,12 +77,38 @@ impl Session {
     pub(super) async fn held(&self, until: tokio::time::Instant) -> Option<Held> {
         for again in [false, true] {
             match self.ask_line(again, until).await {
-                Asked::Answered(held) => return Some(held),
+                Asked::Answered(held) => {
+                    self.rested(until).await;
+                    return Some(held);
+                }
                 Asked::Unanswered => {}
                 Asked::Away => return None,
             }
         }
         None
+    }
+
+    /// Waits a moment until the shell waits for more: an interrupt, or the end of input that it was told
+    /// between two modes of the terminal, may bring another prompt.
+    async fn rested(&self, until: tokio::time::Instant) {
+        let until = until.min(tokio::time::Instant::now() + QUIET);
+        let mut glances = 0;
+        loop {
+            {
+                let state = lock(&self.state);
+                if state.exit.is_some() || self.is_at_rest(&state) {
+                    return;
+                }
+            }
+            if tokio::time::Instant::now() >= until {
+                return;
+            }
+            glances += 1;
+            match glances < GLANCES {
+                true => tokio::task::yield_now().await,
+                false => tokio::time::sleep(LOOK).await,
+            }
+        }
     }
 
     async fn ask_line(&self, again: bool, until: tokio::time::Instant) -> Asked {

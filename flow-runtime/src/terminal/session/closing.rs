@@ -17,18 +17,30 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the system may take to end what was killed.
 const KILLED: Duration = Duration::from_secs(5);
 
+/// Waits for what was in front of a shell and was asked to end: it may outlive that.
+async fn front_ends(front: i32) {
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE && process::group_name(front).is_some() {
+        tokio::time::sleep(LOOK / 5).await;
+    }
+}
+
 impl Session {
     /// Asks everything the session started to end, and kills what does not.
     pub(in crate::terminal) async fn close(self: &Arc<Self>) -> bool {
         let exited = lock(&self.state).exit.is_some();
         if !exited {
+            let front = self.pty.foreground().filter(|front| *front != self.pid);
             process::signal_group(self.pid, Signal::HUP);
             process::signal_group(self.pid, Signal::CONT);
-            if let Some(front) = self.pty.foreground().filter(|front| *front != self.pid) {
+            if let Some(front) = front {
                 process::signal_group(front, Signal::HUP);
                 process::signal_group(front, Signal::CONT);
             }
             self.ends().await;
+            if let Some(front) = front {
+                front_ends(front).await;
+            }
         }
         let session = Arc::clone(self);
         let finish = tokio::task::spawn_blocking(move || session.finish());

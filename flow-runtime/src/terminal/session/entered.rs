@@ -126,10 +126,13 @@ impl Session {
             {
                 let state = lock(&self.state);
                 let lately = state.signalled_at.is_some_and(|at| at.elapsed() < LONGEST);
+                // A POSIX shell has no way to tell that a command runs.
+                let runs = state.shell == Some(Shell::Posix) && state.typed && state.entered;
                 let waits = match state.phase {
-                    Phase::Running => !rest.lasts(self.asleep()),
+                    Phase::Prompt if !runs => false,
+                    Phase::Prompt | Phase::Running => !rest.lasts(self.asleep()),
                     Phase::Ended => true,
-                    Phase::Starting | Phase::Prompt => false,
+                    Phase::Starting => false,
                 };
                 if !lately || !waits || state.exit.is_some() {
                     break;

@@ -98,6 +98,7 @@ impl Session {
             private,
             book: Mutex::default(),
             threads: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
         });
         let spawned = |result: std::io::Result<JoinHandle<()>>| {
             result.map_err(|error| {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Exit, Held, Phase, QUIET, Session, State};
+use super::{Exit, Phase, QUIET, Session, State};
+use crate::terminal::scanner::Held;
 use crate::terminal::{lock, process};
 
 /// How long a shell must have stayed where only typing moves it on.

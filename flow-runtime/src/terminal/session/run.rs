@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flow_model::command::belonging;
 use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
 use super::place::Rest;
-use super::{Held, Interrupt, Phase, QUIET, Session, State};
+use super::{Interrupt, Phase, QUIET, Session, State};
 use crate::terminal::capture::{Capture, Shown};
 use crate::terminal::echo::Echoer;
 use crate::terminal::lock;
 use crate::terminal::process;
 use crate::terminal::program::{self, Shell};
 use crate::terminal::pty::{MAX_LINE, Mode};
+use crate::terminal::scanner::Held;
 
 /// How long a shell that is about to show its prompt is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -59,7 +61,7 @@ pub(super) struct Run {
     /// The shell said that it wants more.
     continued: bool,
     /// Lines yet to be typed.
-    lines: VecDeque<String>,
+    lines: VecDeque<Typed>,
     /// The shell said that a command starts, or had no way to.
     commanded: bool,
     /// The shell wanted more than there is.
@@ -71,6 +73,13 @@ pub(super) struct Run {
     /// When to look whether the shell is still itself.
     pub(super) look_at: Option<Instant>,
     answer: Option<oneshot::Sender<Ran>>,
+}
+
+/// A line of a command as it is typed.
+struct Typed {
+    text: String,
+    /// It belongs to the line before it, and is no command of its own.
+    belongs: bool,
 }
 
 /// How a command went.
@@ -101,7 +110,7 @@ impl Ran {
 
 impl Run {
     /// Of these lines, of whose output so many bytes are kept.
-    fn new(lines: VecDeque<String>, keep: usize) -> Run {
+    fn new(lines: VecDeque<Typed>, keep: usize) -> Run {
         Run {
             id: 0,
             capture: Capture::new(keep),
@@ -263,7 +272,7 @@ impl State {
     /// Types a command, as [`Session::run`] does when nothing stands against it.
     #[cfg(test)]
     pub(super) fn run_lines(&mut self, command: &str, mode: Mode) {
-        let lines = command.split('\n').map(str::to_owned).collect();
+        let lines = lines_of(command);
         self.expect("", mode, None);
         self.run = Some(Run::new(lines, 100));
         self.mode = mode;
@@ -288,6 +297,10 @@ impl State {
                 }
             };
             self.finish_run(CommandStatus::Incomplete, Some(note.to_owned()));
+        } else if run.unrun && !run.recalls {
+            let note = "the shell could not read the command, as `output` says, and its exit code is not \
+                        known; bash may take the next line for the rest of it";
+            self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
         } else if run.unrun || !run.commanded && run.recalls && self.shell == Some(Shell::Zsh) {
             let note = "the shell did not run the command: a `!` stands for an earlier command \
                         unless it is in single quotes or behind a backslash, or `set +H` (in zsh \
@@ -295,6 +308,8 @@ impl State {
                         says then, or the option `histverify` has it shown at the prompt, where the \
                         key enter runs it";
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
+        } else if run.lines.front().is_some_and(|line| line.belongs) {
+            self.run_torn();
         } else if !run.lines.is_empty() {
             self.type_line();
         } else if !run.commanded {
@@ -315,6 +330,17 @@ impl State {
             });
             self.finish_run(CommandStatus::Finished, note);
         }
+    }
+
+    /// The shell asks for the next command in the middle of this one: what is left of it would be read
+    /// as commands, and may be a value.
+    fn run_torn(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.code = run.code.filter(|code| *code != 0);
+        }
+        let note = "the shell could not read the command, or ended it before its last line; the lines \
+                    after that were not typed, since the shell would run them as commands";
+        self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
     /// The shell says that it wants more of the command.
@@ -363,7 +389,7 @@ impl State {
         let Some(run) = &mut self.run else {
             return;
         };
-        let Some(line) = run.lines.pop_front() else {
+        let Some(Typed { text: line, .. }) = run.lines.pop_front() else {
             return;
         };
         let now = Instant::now();
@@ -529,6 +555,8 @@ impl Session {
             return refused;
         }
         let until = tokio::time::Instant::now() + limit;
+        // Another command that waits for its prompt is not waited for longer than that.
+        let turn = tokio::time::timeout_at(until, self.turn.lock()).await;
         let _ = tokio::time::timeout_at(until, self.interrupted()).await;
         let _ = tokio::time::timeout_at(until, self.clear_line()).await;
         let mut is_there = self.prompt_soon(until).await;
@@ -551,6 +579,7 @@ impl Session {
             Ok(begun) => begun,
             Err(refused) => return *refused,
         };
+        drop(turn);
         let waiting = Waiting {
             session: self,
             id,
@@ -698,12 +727,21 @@ impl Session {
         }
         let mut lines = VecDeque::new();
         let command = command.trim_end_matches('\n');
-        let pasted = is_pasted(command) && !mode.lines && state.takes_paste();
+        let pastes = is_pasted(command) && !mode.lines && state.takes_paste();
+        // bash reads on behind a line that it cannot read, whatever was pasted with it.
+        let pasted = pastes && !(shell == Shell::Bash && command.contains('\n'));
+        let paste = |text: &str| format!("{PASTE}{text}\x1b[201~");
         if pasted {
-            let text = command.replace('\n', "\r");
-            lines.push_back(format!("{PASTE}{text}\x1b[201~"));
+            let text = paste(&command.replace('\n', "\r"));
+            let belongs = false;
+            lines.push_back(Typed { text, belongs });
+        } else if pastes {
+            lines = lines_of(command);
+            for line in lines.iter_mut().filter(|line| is_pasted(&line.text)) {
+                line.text = paste(&line.text);
+            }
         } else {
-            lines.extend(command.split('\n').map(str::to_owned));
+            lines = lines_of(command);
             if !mode.lines && command.contains('\t') {
                 let note = "a tab cannot be typed: the shell would complete, and it takes no \
                             pasted text; use spaces";
@@ -714,7 +752,7 @@ impl Session {
         if shell == Shell::Posix
             && let Some(length) = lines
                 .iter()
-                .map(String::len)
+                .map(|line| line.text.len())
                 .find(|length| *length >= MAX_LINE)
         {
             let note = format!(
@@ -873,6 +911,15 @@ fn replacement(pid: i32) -> String {
         None => "; use send_input and await_output".to_owned(),
     };
     format!("the shell has been replaced by `{name}`{way}")
+}
+
+/// The lines of a command, each to be typed when the shell asks for it.
+fn lines_of(command: &str) -> VecDeque<Typed> {
+    let belonging = std::iter::once(false).chain(belonging(command));
+    let lines = command.split('\n').map(str::to_owned).zip(belonging);
+    lines
+        .map(|(text, belongs)| Typed { text, belongs })
+        .collect()
 }
 
 /// Whether a command is pasted where the shell takes that.

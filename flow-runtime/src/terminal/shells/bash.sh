@@ -63,7 +63,10 @@ __flow_install() {
     PROMPT_COMMAND=("$__flow_first" "${others[@]}" "$__flow_last")
 }
 
-__flow_install
+# Without one of these nothing tells where the shell is.
+if [[ ! $(\builtin declare -p PS0 PS1 PS2 PROMPT_COMMAND 2>/dev/null) =~ (^|$'\n')'declare -'[a-zA-Z]*r ]]; then
+    __flow_install
+fi
 # Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
 # editor has made of the key that was not answered may stand there as text.
 __flow_asked() {
