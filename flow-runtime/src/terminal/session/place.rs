@@ -198,6 +198,12 @@ impl Session {
         self.awaits_command(state).unwrap_or_else(quiet)
     }
 
+    /// Whether the shell has read all that was typed and waits for more, however the terminal reads it.
+    pub(super) fn is_waiting(&self, state: &State) -> bool {
+        let quiet = || state.last_output.elapsed() >= QUIET;
+        self.is_in_front() && self.reads() && self.rests().unwrap_or_else(quiet)
+    }
+
     /// Whether the program has not ended.
     pub(in crate::terminal) fn is_running(&self) -> bool {
         lock(&self.state).exit.is_none()

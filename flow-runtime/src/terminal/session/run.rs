@@ -713,6 +713,7 @@ impl Session {
         let answers = state.can_be_asked() && !mode.lines;
         let at_work = match answers {
             true => state.touched,
+            false if state.can_be_asked() => state.touched && !self.is_waiting(&state),
             false => self.is_in_doubt(&state) && !self.pty.has_output(),
         };
         if at_work {
@@ -852,8 +853,9 @@ impl Session {
                 match state.phase {
                     // What is read makes no moment where nothing is echoed.
                     Phase::Prompt if left > 0 => QUIET,
-                    Phase::Prompt if self.answers(&state) => {
-                        if !state.touched || self.is_at_rest(&state) {
+                    // Between two lines that it edits, the terminal reads lines for a moment.
+                    Phase::Prompt if state.can_be_asked() && (!is_entered || self.edits()) => {
+                        if !state.touched || self.is_waiting(&state) {
                             return true;
                         }
                         DOUBT
