@@ -390,6 +390,47 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_hides_a_part_where_it_begins_and_where_it_ends() {
+        let value = "Kq7Zk9LmW2XwVbN8rTyUioPlHgFdSaZxn";
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "token", value);
+        for (parts, wanted) in [
+            (&[&value[..22]][..], "[secret token]"),
+            (
+                &["begun ", &value[..9], &value[9..22]],
+                "begun [secret token]",
+            ),
+            (&[&value[11..], " and on"], "[secret token] and on"),
+            (&["short ", &value[..9]], "short Kq7Zk9LmW"),
+        ] {
+            let mut stream = scrubber.stream();
+            let mut out = Vec::new();
+            let mut give = |piece: Scrubbed<'_>| match piece {
+                Scrubbed::Bytes(bytes) => out.extend_from_slice(bytes),
+                Scrubbed::Secret(_, mask) => out.extend_from_slice(mask.as_bytes()),
+            };
+            for part in parts {
+                stream.push(part.as_bytes(), &mut give);
+            }
+            stream.end(&mut give);
+            assert_eq!(String::from_utf8_lossy(&out), wanted, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_pager_writes_at_the_margin_hides_nothing_and_a_list_of_numbers_is_none() {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "token", "Kq7Zk9LmW2XwVbN8");
+        scrubber.add("r-1", "pin", "404142");
+        let paged = scrubber
+            .text("a Kq7Zk9Lm \u{8}W2XwVbN8 b")
+            .unwrap_or_default();
+        assert_eq!(mask(&paged), "a [secret token] b");
+        assert_eq!(scrubber.text("39\n40\n41\n42\n43\n"), None);
+        assert!(scrubber.text("pin 404142").is_some());
+    }
+
+    #[test]
     fn the_name_of_a_secret_may_be_the_value_of_another() {
         let mut scrubber = Scrubber::default();
         scrubber.add("r-1", "token", "token");

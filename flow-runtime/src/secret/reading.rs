@@ -150,6 +150,10 @@ pub(super) fn readings(text: &[u8], at: usize, mut take: impl FnMut(usize, Readi
             if rest.starts_with(b"\r\n") {
                 take(2, Reading::Nothing(Noise::Row));
             }
+            // So pagers go on behind the last column of a row.
+            if rest.starts_with(b" \x08") {
+                take(2, Reading::Nothing(Noise::Quote));
+            }
         }
         0x80.. => {
             let Some(chunk) = rest[..rest.len().min(4)].utf8_chunks().next() else {

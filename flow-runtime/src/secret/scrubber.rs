@@ -205,6 +205,7 @@ impl Scrubber {
         Stream {
             scrubber: self,
             held: Vec::new(),
+            has_begun: false,
         }
     }
 }
@@ -291,6 +292,8 @@ pub(crate) struct Stream<'s> {
     scrubber: &'s Scrubber,
     /// What may be the beginning of a value.
     held: Vec<u8>,
+    /// Something was given: what follows is not where the text begins.
+    has_begun: bool,
 }
 
 impl Stream<'_> {
@@ -304,7 +307,17 @@ impl Stream<'_> {
     }
 
     fn give(&mut self, is_end: bool, mut give: impl FnMut(Scrubbed<'_>)) {
-        let (found, open) = self.scrubber.known.search.so_far(&self.held);
+        let search = &self.scrubber.known.search;
+        let begin = !self.has_begun;
+        let (mut found, open) = search.so_far(&self.held, begin);
+        if is_end {
+            let cut = Cut {
+                begin,
+                end: true,
+                rows: false,
+            };
+            found = search.all(&self.held, cut);
+        }
         let hidden = self.scrubber.hidden(&self.held, found);
         let mut until = match is_end || self.held.len() - open > MOST_HELD {
             true => self.held.len(),
@@ -327,6 +340,7 @@ impl Stream<'_> {
         if until > after {
             give(Scrubbed::Bytes(&self.held[after..until]));
         }
+        self.has_begun |= until > 0;
         self.held.drain(..until);
     }
 }

@@ -115,6 +115,8 @@ impl Search {
     pub(super) fn add(&mut self, value: &str) {
         let essential = value.chars().filter(|it| is_essential(*it)).count();
         let is_loose = essential >= SHORTEST_BROKEN;
+        // Lists of numbers are not one that was broken into rows.
+        let is_number = value.len() < SHORTEST_PART && value.bytes().all(|it| it.is_ascii_digit());
         // Nobody puts quotes into a word.
         let is_quoted = is_loose || !value.chars().all(char::is_alphanumeric);
         let from = self.shapes.last().map_or(0, Shape::end);
@@ -145,7 +147,7 @@ impl Search {
                 past(Noise::Quote);
                 self.encoded.set(state);
             }
-            if is_loose {
+            if is_loose && !is_number {
                 past(Noise::Row);
             }
             if between.contains(is_blank) {
@@ -198,9 +200,9 @@ impl Search {
     }
 
     /// The same in a text that goes on, and where in it something begins that may become a value.
-    pub(super) fn so_far(&self, text: &[u8]) -> (Vec<Found>, usize) {
+    pub(super) fn so_far(&self, text: &[u8], begin: bool) -> (Vec<Found>, usize) {
         let cut = Cut {
-            begin: false,
+            begin,
             end: false,
             rows: false,
         };

@@ -235,6 +235,16 @@ fn reads_argument(before: &str) -> Option<&str> {
             }
             is_program
         }
+        // GNU's runs what `e` stands behind.
+        Some("sed" | "gsed") => {
+            let given = ["-e", "-f", "--expression", "--file"];
+            let script =
+                last == "-e" || last == "--expression" || begun.starts_with("--expression=");
+            let is_given = after
+                .iter()
+                .any(|it| given.contains(it) || it.starts_with("--expression="));
+            script || only_options() && !is_given && !begun.starts_with('-')
+        }
         Some("watch") => {
             let is_own = ["-n", "--interval", "-q", "--equexit"].contains(&last);
             !is_own && !after.iter().any(|it| ["-x", "--exec"].contains(it))
@@ -459,6 +469,9 @@ mod tests {
             ("perl -lne \"print if /@/\"", 0, "perl"),
             ("find . -exec sh -c \"ls @\" \\;", 0, "sh"),
             ("perl -e 1 -e @", 0, "perl"),
+            ("sed -i \"s/a/@/\" f", 0, "sed"),
+            ("ls | sed -n -e p -e \"/@/d\"", 0, "sed"),
+            ("sed --expression=@", 0, "sed"),
         ] {
             assert_eq!(programs(text), [(index, program.to_owned())], "{text}");
         }
@@ -485,6 +498,7 @@ mod tests {
             "awk -v a=@ '{ print a }' @",
             "awk -F @ '{ print }'",
             "awk -f @ @",
+            "sed s/a/b/ @; sed -e s/a/b/ @; sed -n -f @ @",
             "watch -n @ ls; watch -x ls @",
             "parallel -j @ gzip ::: @ @",
             "flock @ make @",

@@ -211,6 +211,10 @@ impl Reading for Composition<'_> {
             }
             Place::Nowhere(misplaced) => return Err(refused(*misplaced)),
         }
+        if self.reader == Reader::Terminal {
+            // At the beginning of a line bash takes it for a change to an earlier command, inside quotes too.
+            encoded = encoded.replace("\n^", "\n'\"^\"'");
+        }
         if self.joins_name(&encoded) && !matches!(standing.place, Place::Comment | Place::Single) {
             self.out.push_str(NOTHING);
         }
