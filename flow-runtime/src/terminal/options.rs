@@ -59,6 +59,15 @@ pub struct Policy {
     pub directories: Option<Vec<PathBuf>>,
 }
 
+/// A path whose directory has one name alone. The program keeps its own: several may be one file.
+fn placed(path: &Path) -> PathBuf {
+    let directory = path.parent().and_then(|it| it.canonicalize().ok());
+    match (directory, path.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
+        _ => path.to_owned(),
+    }
+}
+
 impl Policy {
     /// Why a program may not be opened in a directory; both are absolute.
     pub(super) fn refusal(&self, asked: &str, program: &Path, directory: &Path) -> Option<String> {
@@ -66,11 +75,13 @@ impl Policy {
             let named = |allowed: &String| {
                 let path = Path::new(allowed);
                 if path.components().count() > 1 {
-                    path == program || path.canonicalize().is_ok_and(|path| path == program)
+                    let found = path.canonicalize().is_ok_and(|path| path == program);
+                    found || placed(path) == placed(program)
                 } else {
                     // A name means the program that is found by it, not any of that name.
                     asked == allowed
-                        || super::program::find(allowed).is_some_and(|found| found == program)
+                        || super::program::find(allowed)
+                            .is_some_and(|found| placed(&found) == placed(program))
                 }
             };
             if !programs.iter().any(named) {

@@ -819,3 +819,16 @@ async fn an_end_of_input_that_a_shell_declines_is_over_before_the_next_command()
         }
     }
 }
+
+#[tokio::test]
+async fn a_shell_that_another_has_taken_the_place_of_runs_nothing() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let ran = terms.run(&format!("exec {shell}")).await;
+        assert_eq!(ran["status"], "shell_exited", "{shell}: {ran:#}");
+        let ran = terms.run("touch ran").await;
+        assert_eq!(ran["status"], "busy", "{shell}: {ran:#}");
+        assert!(!terms.home().join("ran").exists(), "{shell}");
+    }
+}

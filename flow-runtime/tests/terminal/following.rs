@@ -558,3 +558,31 @@ async fn options_and_hooks_that_people_have_in_zsh_change_nothing() {
         assert_eq!(terms.run("echo on").await["output"], "on\n", "{startup}");
     }
 }
+
+#[tokio::test]
+async fn a_shell_that_cannot_be_marked_runs_nothing_and_says_why() {
+    for startup in ["readonly PS0", "readonly PS2='> '", "readonly PS1"] {
+        let terms = Terms::new();
+        std::fs::write(terms.home().join(".bashrc"), format!("{startup}\n")).unwrap();
+        terms.open("bash").await;
+        let ran = terms.run("touch ran").await;
+        assert_eq!(ran["status"], "busy", "{startup}: {ran:#}");
+        let error = ran["error"].as_str().unwrap();
+        assert!(error.contains("read-only"), "{startup}: {error}");
+        assert!(!terms.home().join("ran").exists(), "{startup}");
+    }
+}
+
+#[tokio::test]
+async fn what_bash_cannot_read_without_a_word_of_its_hooks_is_no_command_of_its_history() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run("[[ a").await;
+    assert_eq!(
+        (&ran["status"], &ran["exit_code"]),
+        (&json!("finished"), &json!(null)),
+        "{ran:#}"
+    );
+    let error = ran["error"].as_str().unwrap();
+    assert!(error.contains("could not read"), "{error}");
+}

@@ -798,19 +798,24 @@ states:
   double:
     action: {tool: run_command, params: {command: "printf '<%s>' \"a {v}\" '{{ v }}'"}}
 "#;
-    let hostile = r#"x; echo gone $(echo sub) `echo back` "q" 'it'"'s' !! \"#;
-    let options = StartOptions {
-        variables: Value::map([("v", Value::text(hostile))]),
-        ..StartOptions::default()
-    };
-    let report = world.completed(text, options).await;
-    let variable = |name: &str| report.variables.get(name).map(ToString::to_string);
-    let printed =
-        |parts: [&str; 2]| Some(Value::text(format!("<{}><{}>", parts[0], parts[1])).to_string());
-    let after_a = format!("a{hostile}");
-    assert_eq!(variable("bare_output"), printed([hostile, &after_a]));
-    let after_space = format!("a {hostile}");
-    assert_eq!(variable("double_output"), printed([&after_space, hostile]));
+    for hostile in [
+        r#"x; echo gone $(echo sub) `echo back` "q" 'it'"'s' !! \"#,
+        "lines\n^gone^sub^\n!!\n'\n^",
+    ] {
+        let options = StartOptions {
+            variables: Value::map([("v", Value::text(hostile))]),
+            ..StartOptions::default()
+        };
+        let report = world.completed(text, options).await;
+        let variable = |name: &str| report.variables.get(name).map(ToString::to_string);
+        let printed = |parts: [&str; 2]| {
+            Some(Value::text(format!("<{}><{}>", parts[0], parts[1])).to_string())
+        };
+        let after_a = format!("a{hostile}");
+        assert_eq!(variable("bare_output"), printed([hostile, &after_a]));
+        let after_space = format!("a {hostile}");
+        assert_eq!(variable("double_output"), printed([&after_space, hostile]));
+    }
 }
 
 /// States whose first action ends by the limit of its own tool, and the ways out of it.

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Exit, Phase, QUIET, Session, State};
+use crate::terminal::process::Awaits;
+use crate::terminal::program::Shell;
 use crate::terminal::scanner::Held;
 use crate::terminal::{lock, process};
 
@@ -200,8 +202,17 @@ impl Session {
 
     /// Whether the shell has read all that was typed and waits for more, however the terminal reads it.
     pub(super) fn is_waiting(&self, state: &State) -> bool {
+        if !self.pty.mode().lines || state.shell == Some(Shell::Fish) {
+            return self.is_at_rest(state);
+        }
+        // It edits no line, or is between two that it edits.
         let quiet = || state.last_output.elapsed() >= QUIET;
-        self.is_in_front() && self.reads() && self.rests().unwrap_or_else(quiet)
+        let reads = || match process::awaits(self.pid) {
+            Awaits::Terminal => true,
+            Awaits::File | Awaits::Other => false,
+            Awaits::Unknown => quiet(),
+        };
+        self.is_in_front() && reads() && self.rests().unwrap_or_else(quiet)
     }
 
     /// Whether the program has not ended.

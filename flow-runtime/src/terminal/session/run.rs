@@ -301,6 +301,10 @@ impl State {
             let note = "the shell could not read the command, as `output` says, and its exit code is not \
                         known; bash may take the next line for the rest of it";
             self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
+        } else if run.unrun && run.commanded {
+            let note = "the exit code is not known: the rest of the command was not run, because a `!` in \
+                        it stands for no earlier command";
+            self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
         } else if run.unrun || !run.commanded && run.recalls && self.shell == Some(Shell::Zsh) {
             let note = "the shell did not run the command: a `!` stands for an earlier command \
                         unless it is in single quotes or behind a backslash, or `set +H` (in zsh \
@@ -809,7 +813,8 @@ impl Session {
         let entered = state.phase == Phase::Prompt && state.typed && state.entered;
         let is_followed = state.shell == Some(Shell::Posix) && !state.lost;
         let is_last = entered && is_followed && state.interrupt.is_none();
-        is_last && self.pty.mode().lines && self.awaits_command(state) == Some(true)
+        let is_itself = || process::image(self.pid) == state.image;
+        is_last && is_itself() && self.pty.mode().lines && self.awaits_command(state) == Some(true)
     }
 
     /// Waits until a shell that has shown its prompt takes pasted text, or rests without that.

@@ -40,8 +40,8 @@ __flow_whole() {
 
 # Runs before a command.
 __flow_started() {
-    unsetopt localoptions
     {
+        unsetopt localoptions
         __flow_whole
         builtin printf '\e]133;C;%s\a' "$__flow_nonce" >/dev/tty
     } >/dev/null 2>&1
@@ -49,10 +49,9 @@ __flow_started() {
 
 # Runs before the other hooks of the prompt. The file is complete when the mark appears.
 __flow_ended() {
-    local __flow_status=$?
-    unsetopt localoptions
     {
-        __flow_write $__flow_status
+        __flow_write $?
+        unsetopt localoptions
         if [[ $__flow_partial == yes ]]; then
             __flow_partial=no
             setopt promptsp
