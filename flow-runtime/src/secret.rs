@@ -401,6 +401,8 @@ mod tests {
                 "begun [secret token]",
             ),
             (&[&value[11..], " and on"], "[secret token] and on"),
+            (&[&value[..22], "\n"], "[secret token]"),
+            (&[&value[..22], "\n", "end"], "Kq7Zk9LmW2XwVbN8rTyUio\nend"),
             (&["short ", &value[..9]], "short Kq7Zk9LmW"),
         ] {
             let mut stream = scrubber.stream();

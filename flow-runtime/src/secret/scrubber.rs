@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::search::{Cut, Found, Search};
-use super::{Piece, SHORTEST, SHORTEST_LINE, each_text, mask_of, pieces, placeholder};
+use super::{
+    Piece, SHORTEST, SHORTEST_LINE, SHORTEST_PART, each_text, mask_of, pieces, placeholder,
+};
 use crate::value::Value;
 
 /// A stream holds back no more than this of what may become a value.
@@ -309,14 +311,25 @@ impl Stream<'_> {
     fn give(&mut self, is_end: bool, mut give: impl FnMut(Scrubbed<'_>)) {
         let search = &self.scrubber.known.search;
         let begin = !self.has_begun;
-        let (mut found, open) = search.so_far(&self.held, begin);
+        let cut = Cut {
+            begin,
+            end: false,
+            rows: false,
+        };
+        let (mut found, mut open) = search.so_far(&self.held, cut);
         if is_end {
             let cut = Cut {
-                begin,
                 end: true,
-                rows: false,
+                rows: true,
+                ..cut
             };
             found = search.all(&self.held, cut);
+        } else if self.held.ends_with(b"\n") {
+            // So much of a value may be all that comes of it.
+            let (_, part) = search.so_far(&self.held, Cut { rows: true, ..cut });
+            if self.held.len() - part > SHORTEST_PART {
+                open = open.min(part);
+            }
         }
         let hidden = self.scrubber.hidden(&self.held, found);
         let mut until = match is_end || self.held.len() - open > MOST_HELD {

@@ -200,12 +200,7 @@ impl Search {
     }
 
     /// The same in a text that goes on, and where in it something begins that may become a value.
-    pub(super) fn so_far(&self, text: &[u8], begin: bool) -> (Vec<Found>, usize) {
-        let cut = Cut {
-            begin,
-            end: false,
-            rows: false,
-        };
+    pub(super) fn so_far(&self, text: &[u8], cut: Cut) -> (Vec<Found>, usize) {
         let (found, mut open) = self.read(text, cut);
         for (word, bits) in &mut open {
             *bits &= !self.ends.word(*word);
