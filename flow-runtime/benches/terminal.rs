@@ -199,6 +199,22 @@ async fn commands(shell: &str) {
         assert_eq!(ran["exit_code"], 0, "{ran:#}");
     }
     report(&format!("run_command true, {shell}"), times);
+    // Something was typed: the shell is asked what its line holds.
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        call(&terminals, "send_input", json!({"keys": ["left"]})).await;
+        let began = Instant::now();
+        let ran = call(&terminals, "run_command", json!({"command": "true"})).await;
+        times.push(began.elapsed());
+        if ran["exit_code"] != 0 {
+            // A terminal that edits lines itself cannot be asked.
+            assert_eq!(ran["status"], "refused", "{ran:#}");
+            break;
+        }
+    }
+    if times.len() == ROUNDS {
+        report(&format!("the same behind a key, {shell}"), times);
+    }
     terminals.close_all().await;
 }
 

@@ -857,7 +857,7 @@ impl Session {
                 let is_entered = state.typed && state.entered;
                 match state.phase {
                     // What is read makes no moment where nothing is echoed.
-                    Phase::Prompt if left > 0 => QUIET,
+                    Phase::Prompt if left > 0 => DOUBT,
                     // Between two lines that it edits, the terminal reads lines for a moment.
                     Phase::Prompt if state.can_be_asked() && (!is_entered || self.edits()) => {
                         if !state.touched || self.is_waiting(&state) {
