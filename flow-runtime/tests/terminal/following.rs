@@ -586,3 +586,25 @@ async fn what_bash_cannot_read_without_a_word_of_its_hooks_is_no_command_of_its_
     let error = ran["error"].as_str().unwrap();
     assert!(error.contains("could not read"), "{error}");
 }
+
+#[tokio::test]
+async fn a_line_that_bash_leaves_out_is_not_left_out_of_a_command() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    for command in [
+        "for i in 1 2\ndo\ntouch ran\necho b !zzz\ntouch ran\ndone",
+        "touch 'ran\n' \"x\n!zzz\ny\" ran",
+    ] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["status"], "refused", "{command:?}: {ran:#}");
+        let output = ran["output"].as_str().unwrap();
+        assert!(output.contains("event not found"), "{command:?}: {ran:#}");
+        assert!(!terms.home().join("ran").exists(), "{command:?}");
+        assert_eq!(terms.run("echo on").await["output"], "on\n");
+    }
+    // Text before the next line is no word of the shell's.
+    let ran = terms
+        .run("for i in 1 2\ndo\necho a!\necho \"b! $i\"\ndone")
+        .await;
+    assert_eq!(ran["output"], "a!\nb! 1\na!\nb! 2\n", "{ran:#}");
+}

@@ -212,6 +212,20 @@ impl Run {
         true
     }
 
+    /// bash asks for more. If it has said something before, it has found no earlier command for a `!` and
+    /// left the line out: the rest must not be run without it.
+    fn recall_failed(&mut self) {
+        if !self.recalls || !self.listening || !self.aside.has_begun() {
+            return;
+        }
+        self.aside.unprompt();
+        if !self.aside.is_empty() {
+            self.capture.append(&mut self.aside);
+            self.lines.clear();
+            self.unrun = true;
+        }
+    }
+
     /// A command is about to start. What the shell has said before is its word on a line before it
     /// that it could not read; what it shows now is no output.
     pub(super) fn starting(&mut self) {
@@ -284,7 +298,7 @@ impl State {
         let Some(run) = &self.run else {
             return;
         };
-        if run.interrupted {
+        if run.interrupted && !run.unrun {
             let note = match self.shell {
                 Some(Shell::Zsh) => {
                     "the command is incomplete: the shell waits for the rest, such as a closing \
@@ -351,6 +365,9 @@ impl State {
     pub(super) fn run_continued(&mut self) {
         if let Some(run) = &mut self.run {
             run.continued = true;
+            if self.shell == Some(Shell::Bash) {
+                run.recall_failed();
+            }
         }
         self.run_unfinished();
     }
