@@ -402,6 +402,10 @@ mod tests {
             ),
             (&[&value[11..], " and on"], "[secret token] and on"),
             (&[&value[..22], "\n"], "[secret token]"),
+            (
+                &["<", &value[..20], "\n", &value[20..], ">\n"],
+                "<[secret token]>\n",
+            ),
             (&[&value[..22], "\n", "end"], "Kq7Zk9LmW2XwVbN8rTyUio\nend"),
             (&["short ", &value[..9]], "short Kq7Zk9LmW"),
         ] {

@@ -313,23 +313,15 @@ impl Stream<'_> {
         let begin = !self.has_begun;
         let cut = Cut {
             begin,
-            end: false,
-            rows: false,
+            end: is_end,
+            rows: true,
         };
-        let (mut found, mut open) = search.so_far(&self.held, cut);
-        if is_end {
-            let cut = Cut {
-                end: true,
-                rows: true,
-                ..cut
-            };
-            found = search.all(&self.held, cut);
-        } else if self.held.ends_with(b"\n") {
-            // So much of a value may be all that comes of it.
-            let (_, part) = search.so_far(&self.held, Cut { rows: true, ..cut });
-            if self.held.len() - part > SHORTEST_PART {
-                open = open.min(part);
-            }
+        let (found, part) = search.so_far(&self.held, cut);
+        let (_, mut open) = search.so_far(&self.held, Cut { rows: false, ..cut });
+        // So much of a value may go on in the next row, or be all that comes of it. Less of one does not
+        // hold a line back.
+        if self.held.len() - part > SHORTEST_PART {
+            open = open.min(part);
         }
         let hidden = self.scrubber.hidden(&self.held, found);
         let mut until = match is_end || self.held.len() - open > MOST_HELD {

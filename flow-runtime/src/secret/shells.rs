@@ -128,6 +128,11 @@ fn check(values: &[String]) {
     // A backslash at the end of a value may be taken for that of an escape after it.
     let masked = format!(r"{NOISE}|\[secret s\d+(?:\][nt]?)?");
     let pattern = |before: &str, after: &str, number: usize| {
+        // A blank that a value begins with may be taken for the one before it.
+        let before = match before.strip_suffix(' ') {
+            Some(before) => format!("{before} ?"),
+            None => before.to_owned(),
+        };
         let text = format!("(?s){before}(?:{masked})*{}", after.replace('\n', "\n?"));
         let text = text
             .replace("NAME", &name(number))

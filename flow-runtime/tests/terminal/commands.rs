@@ -832,3 +832,19 @@ async fn a_shell_that_another_has_taken_the_place_of_runs_nothing() {
         assert!(!terms.home().join("ran").exists(), "{shell}");
     }
 }
+
+#[tokio::test]
+async fn a_ctrl_c_ends_the_lines_that_are_yet_to_come() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let command = "echo beg''un; sleep 1000\ntouch ran\necho 'a\nb'";
+        let (ran, _) = tokio::join!(terms.run(command), async {
+            terms.expect("^begun$").await;
+            terms.keys(&["ctrl-c"]).await
+        });
+        assert_eq!(ran["success"], false, "{shell}: {ran:#}");
+        assert_eq!(terms.run("echo on").await["output"], "on\n", "{shell}");
+        assert!(!terms.home().join("ran").exists(), "{shell}: {ran:#}");
+    }
+}

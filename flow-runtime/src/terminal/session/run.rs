@@ -66,6 +66,8 @@ pub(super) struct Run {
     commanded: bool,
     /// The shell wanted more than there is.
     interrupted: bool,
+    /// Somebody has typed ctrl-c: what is left of it is not wanted.
+    pub(super) stopped: bool,
     typed: Instant,
     started: Option<Instant>,
     took: Option<Duration>,
@@ -125,6 +127,7 @@ impl Run {
             lines,
             commanded: false,
             interrupted: false,
+            stopped: false,
             typed: Instant::now(),
             started: None,
             took: None,
@@ -326,6 +329,10 @@ impl State {
                         says then, or the option `histverify` has it shown at the prompt, where the \
                         key enter runs it";
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
+        } else if run.stopped && !run.lines.is_empty() {
+            let note =
+                "the command was interrupted; the lines of it that were not begun were not typed";
+            self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
         } else if run.lines.front().is_some_and(|line| line.belongs) {
             self.run_torn();
         } else if !run.lines.is_empty() {
@@ -635,6 +642,11 @@ impl Session {
                      left; the key ctrl-c gives it up"
                 ),
             },
+            Some(run) if run.has_lines() => format!(
+                "the command is still running; in front: {front}; {} of its lines have not been typed, \
+                 and will not be",
+                run.lines.len()
+            ),
             Some(_) | None => format!("the command is still running; in front: {front}"),
         };
         match run {
@@ -751,7 +763,8 @@ impl Session {
         let command = command.trim_end_matches('\n');
         let pastes = is_pasted(command) && !mode.lines && state.takes_paste();
         // bash reads on behind a line that it cannot read, whatever was pasted with it.
-        let pasted = pastes && !(shell == Shell::Bash && command.contains('\n'));
+        let is_one = || belonging(command).contains(&true) || command.contains('!');
+        let pasted = pastes && !(shell == Shell::Bash && is_one());
         let paste = |text: &str| format!("{PASTE}{text}\x1b[201~");
         if pasted {
             let text = paste(&command.replace('\n', "\r"));

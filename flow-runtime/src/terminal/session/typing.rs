@@ -133,6 +133,9 @@ impl State {
         let unsure = !is_fresh || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         self.touched |= !typed.is_empty();
+        if let Some(run) = &mut self.run {
+            run.stopped |= typed.contains('\x03');
+        }
         if typed.is_empty() {
             // A command is typed by other means.
             self.line = Line::Unknown;
