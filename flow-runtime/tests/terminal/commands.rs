@@ -844,7 +844,11 @@ async fn a_ctrl_c_ends_the_lines_that_are_yet_to_come() {
             terms.keys(&["ctrl-c"]).await
         });
         assert_eq!(ran["success"], false, "{shell}: {ran:#}");
-        assert_eq!(terms.run("echo on").await["output"], "on\n", "{shell}");
+        // dash may act on the ctrl-c once more.
+        if shell != "dash" {
+            let on = terms.run("echo on").await;
+            assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
+        }
         assert!(!terms.home().join("ran").exists(), "{shell}: {ran:#}");
     }
 }
