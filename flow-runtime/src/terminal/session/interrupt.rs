@@ -10,8 +10,8 @@
 //!
 //! A ctrl-c that was typed while a command ran may have come when that had just ended, and be noted
 //! by the shell all the same, which acts on it with the next line at the latest and takes the line
-//! for it, or a part of it. Nothing tells, so before something is typed at the next prompt the shell
-//! is given an empty line, and fish the key that clears its line: then it has acted on it.
+//! for it, or a part of it. Nothing tells, so before something is typed at the next prompt a shell that
+//! edits its line is asked what that holds, and any other is given an empty line: then it has acted on it.
 //!
 //! A ctrl-c that comes while the shell is about to start a program may be lost altogether: whoever
 //! becomes the program takes it for the shell. Where a command is given up, what is in front is
