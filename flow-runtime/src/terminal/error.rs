@@ -110,6 +110,12 @@ pub enum Error {
         /// How much waits.
         waiting: usize,
     },
+    /// The command that ran has ended, and nobody has read this.
+    #[error(
+        "a command of several lines was being run in this session, and ended or was given up before a \
+         program of it read this; send it again if it is for what is there now"
+    )]
+    NotRead,
     /// More than is typed at a time.
     #[error(
         "{length} bytes cannot be typed at once, {limit} can: put them into a file, or send them in \

@@ -1,6 +1,7 @@
 //! One terminal: a program, what it wrote, what it shows, and who waits for what.
 
 mod asking;
+mod between;
 mod closing;
 mod entered;
 mod intake;
@@ -43,6 +44,7 @@ use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
 
+pub(super) use between::{Passage, Way};
 pub(super) use opening::Opening;
 pub use place::Place;
 pub(super) use showing::{Awaited, Showing};
@@ -71,6 +73,8 @@ pub(super) struct Session {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Whose turn it is to type, in the order in which they came.
     pub(super) turn: tokio::sync::Mutex<()>,
+    /// Whose input is next that waits for who reads it.
+    pub(super) line: tokio::sync::Mutex<()>,
 }
 
 /// What others may wait for.

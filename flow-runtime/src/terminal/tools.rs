@@ -16,7 +16,7 @@ use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
-use super::session::Session;
+use super::session::{Passage, Session, Way};
 
 /// How long a shell may take to show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
@@ -120,35 +120,17 @@ impl Terminals {
             timestamp: String::new(),
             error: None,
         };
-        let session = self.session(request.session_id.as_deref());
-        let queue = session.as_ref().ok().cloned();
-        let _turn = match &queue {
-            Some(session) => Some(session.turn.lock().await),
-            None => None,
+        let mut typed = 0;
+        let sent = match self.session(request.session_id.as_deref()) {
+            Ok(session) => {
+                response.session_id = Some(session.id.clone());
+                let sent = self.type_in(&session, &request, &mut typed).await;
+                response.process_running = session.is_running();
+                response.screen_content = Some(session.visible());
+                sent
+            }
+            Err(error) => Err(error),
         };
-        if let Ok(session) = &session {
-            session.signalled().await;
-            session.interrupted().await;
-            session.handed_over().await;
-            if signals(&request) {
-                session.begun().await;
-            }
-            if ends_input(&request) {
-                session.reading().await;
-            }
-            // Several lines are pasted where the program takes that.
-            if request.input_text.trim_end_matches('\n').contains('\n') {
-                session.pasteable(Duration::MAX).await;
-            }
-        }
-        let sent = session.and_then(|session| {
-            response.session_id = Some(session.id.clone());
-            self.record_input(&session, &request.input_text, &request.keys)?;
-            let sent = session.send(&request.input_text, &request.keys);
-            response.process_running = session.is_running();
-            response.screen_content = Some(session.visible());
-            sent
-        });
         match sent {
             Ok(waiting) => {
                 response.success = true;
@@ -168,12 +150,80 @@ impl Terminals {
                 }
             }
             Err(error) => {
-                response.message = "nothing was typed".to_owned();
+                response.message = match typed {
+                    0 => "nothing was typed".to_owned(),
+                    _ => format!(
+                        "only the first {} were typed, which were read",
+                        counted(typed, "byte")
+                    ),
+                };
                 response.error = Some(error.to_string());
             }
         }
         response.timestamp = stamp();
         response
+    }
+
+    /// Types what is asked for, when whom it is for is there. `typed` counts the bytes of the text.
+    async fn type_in(
+        &self,
+        session: &Arc<Session>,
+        request: &SendInputRequest,
+        typed: &mut usize,
+    ) -> Result<usize, Error> {
+        let signals = signals(request);
+        // What signals goes before all that waits for who reads it.
+        let _line = match signals {
+            true => None,
+            false => Some(session.line.lock().await),
+        };
+        let mut passage = Passage::default();
+        let mut recorded = (0, false);
+        loop {
+            let way = match signals {
+                true => Way::All,
+                false => session.opens(&mut passage).await?,
+            };
+            let _turn = session.turn.lock().await;
+            session.signalled().await;
+            session.interrupted().await;
+            session.handed_over().await;
+            if signals {
+                session.begun().await;
+            }
+            if ends_input(request) {
+                session.reading().await;
+            }
+            let left = &request.input_text[*typed..];
+            let text = match (way, left.find('\n')) {
+                (Way::Line, Some(end)) => &left[..=end],
+                _ => left,
+            };
+            let end = *typed + text.len();
+            let is_last = end == request.input_text.len();
+            let keys = if is_last { &*request.keys } else { &[] };
+            // Several lines are pasted where the program takes that.
+            if text.trim_end_matches('\n').contains('\n') {
+                session.pasteable(Duration::MAX).await;
+            }
+            // Once, also when the way was closed again.
+            if recorded != (end, is_last) {
+                self.record_input(session, &request.input_text[recorded.0..end], keys)?;
+                recorded = (end, is_last);
+            }
+            let sent = match signals {
+                true => Some(session.send(text, keys)),
+                false => session.pass((way, &mut passage), text, keys),
+            };
+            let Some(sent) = sent else {
+                continue;
+            };
+            let waiting = sent?;
+            *typed = end;
+            if is_last {
+                return Ok(waiting);
+            }
+        }
     }
 
     /// Reads a session's text.

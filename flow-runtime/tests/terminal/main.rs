@@ -4,6 +4,7 @@
 
 mod asking;
 mod awaiting;
+mod between;
 mod commands;
 mod ending;
 mod environment;

@@ -359,6 +359,9 @@ impl State {
                 // The shell has read keys since, unless the ctrl-c came behind the command.
                 self.missed = acted.is_some_and(|it| it.is_open());
                 self.phase = Phase::Running;
+                if self.run.as_ref().is_some_and(Run::is_held) {
+                    self.run_disturbed();
+                }
                 if let (Some(run), Some(shell)) = (&mut self.run, self.shell) {
                     run.started(shell, Instant::now());
                 }
@@ -446,7 +449,7 @@ impl State {
                 self.entered &= self.run.is_some();
                 match (self.shell, &mut self.run) {
                     // Without an echo the next line's output would begin with the prompt.
-                    (Some(Shell::Posix), Some(run)) => run.asked(),
+                    (Some(shell @ (Shell::Posix | Shell::Bash)), Some(run)) => run.asked(shell),
                     _ => self.run_continued(),
                 }
             }

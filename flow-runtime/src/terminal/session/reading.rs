@@ -16,6 +16,8 @@ use crate::terminal::{lock, process};
 const BATCH: usize = 64 * 1024;
 /// How often a silent session is looked at while something in it is at work.
 const GLANCE: Duration = Duration::from_millis(10);
+/// How often a shell is looked at that is about to rest.
+const SOON: Duration = Duration::from_millis(2);
 
 impl Session {
     /// Takes everything the terminal gives, until it is closed.
@@ -105,6 +107,16 @@ impl Session {
         self.settle(&mut state);
         if ended {
             state.end_run();
+        } else if let Some(run) = &mut state.run
+            && run.look_at.is_some_and(|at| at <= now)
+            && run.is_held()
+        {
+            run.look_at = Some(now + SOON);
+            if self.is_at_rest(&state) {
+                state.mode = self.pty.mode();
+                state.type_held();
+                self.type_outgoing(&mut state);
+            }
         } else if let Some(run) = &mut state.run
             && run.look_at.is_some_and(|at| at <= now)
         {

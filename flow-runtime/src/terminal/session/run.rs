@@ -36,6 +36,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const LONG: usize = 1000;
 /// The key that makes a shell that edits a line clear it and insert what follows.
 const CLEAR: &[u8] = b"\x1b[9134~";
+/// The key that makes a terminal that edits lines itself clear one: ctrl-u.
+const KILL: &[u8] = b"\x15";
 /// What begins pasted text.
 const PASTE: &str = "\x1b[200~";
 
@@ -62,6 +64,10 @@ pub(super) struct Run {
     continued: bool,
     /// Lines yet to be typed.
     lines: VecDeque<Typed>,
+    /// Something was typed for what it runs while there were such lines: the shell may find a part of it.
+    mixed: bool,
+    /// The next of them is typed when the shell rests and has found nothing of that.
+    held: bool,
     /// The shell said that a command starts, or had no way to.
     commanded: bool,
     /// The shell wanted more than there is.
@@ -125,6 +131,8 @@ impl Run {
             pasted: false,
             continued: false,
             lines,
+            mixed: false,
+            held: false,
             commanded: false,
             interrupted: false,
             stopped: false,
@@ -150,6 +158,21 @@ impl Run {
         !self.lines.is_empty()
     }
 
+    /// Which of all commands it is.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether a line is held back until the shell rests.
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Something is typed for what it runs.
+    pub(super) fn mix(&mut self) {
+        self.mixed |= self.has_lines();
+    }
+
     /// How many bytes of output there are, as long as there may be more.
     pub(super) fn position(&self) -> Option<u64> {
         self.capturing.then(|| self.capture.position())
@@ -161,8 +184,12 @@ impl Run {
     }
 
     /// The shell asks for more: what it shows for that is no output.
-    pub(super) fn asked(&mut self) {
+    pub(super) fn asked(&mut self, shell: Shell) {
         self.capturing = false;
+        if shell == Shell::Bash {
+            self.recall_failed();
+        }
+        self.listening = false;
     }
 
     /// The shell has asked for more, with a prompt that does not say so.
@@ -335,8 +362,10 @@ impl State {
             self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
         } else if run.lines.front().is_some_and(|line| line.belongs) {
             self.run_torn();
+        } else if run.held {
+            self.run_disturbed();
         } else if !run.lines.is_empty() {
-            self.type_line();
+            self.next_line();
         } else if !run.commanded {
             let note = "there was no command to run";
             self.finish_run(CommandStatus::NoCommand, Some(note.to_owned()));
@@ -368,13 +397,21 @@ impl State {
         self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
+    /// The shell has read a line that flow did not type: what a program has left of its input. What comes
+    /// is not the command's.
+    pub(super) fn run_disturbed(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.code = None;
+        }
+        let note = "the shell has run what was typed with send_input and no program of the command has \
+                    read; the lines of the command that were not begun were not typed";
+        self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
+    }
+
     /// The shell says that it wants more of the command.
     pub(super) fn run_continued(&mut self) {
         if let Some(run) = &mut self.run {
             run.continued = true;
-            if self.shell == Some(Shell::Bash) {
-                run.recall_failed();
-            }
         }
         self.run_unfinished();
     }
@@ -387,8 +424,10 @@ impl State {
         };
         run.capturing = false;
         run.listening = false;
-        if !run.lines.is_empty() {
-            self.type_line();
+        if run.held {
+            self.run_disturbed();
+        } else if !run.lines.is_empty() {
+            self.next_line();
         } else if shell == Some(Shell::Fish) {
             // It has taken the line away itself.
             (self.typed, self.entered) = (false, false);
@@ -411,6 +450,31 @@ impl State {
         self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
     }
 
+    /// Types the next line of the command, or waits until the shell has read what else there is.
+    fn next_line(&mut self) {
+        match &mut self.run {
+            Some(run) if run.mixed => {
+                run.held = true;
+                run.look_at = Some(Instant::now());
+            }
+            Some(_) | None => self.type_line(),
+        }
+    }
+
+    /// Types the line that was held back, at a prompt where nothing else is left but half a line.
+    pub(super) fn type_held(&mut self) {
+        if let Some(run) = &mut self.run {
+            (run.mixed, run.held) = (false, false);
+            (self.left_over, self.ahead) = (false, false);
+            let clears: &[u8] = match self.mode.lines {
+                true => KILL,
+                false => CLEAR,
+            };
+            self.outgoing.extend_from_slice(clears);
+            self.type_line();
+        }
+    }
+
     /// Types the next line of the command.
     fn type_line(&mut self) {
         let shell = self.shell;
@@ -421,6 +485,7 @@ impl State {
             return;
         };
         let now = Instant::now();
+        self.entered_at = Some(now);
         run.look_at = Some(now + QUIET);
         run.took = None;
         match shell {

@@ -1,10 +1,12 @@
 //! What is typed, and the echo that is expected of it.
 
 use std::borrow::Cow;
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 use flow_model::tools::Key;
 
+use super::between::{Passage, Way};
 use super::interrupt::Interrupt;
 use super::watching::LONG_QUIET;
 use super::{Line, Phase, Session, State};
@@ -18,9 +20,32 @@ use crate::terminal::{key, lock};
 const SIGNALS: [char; 3] = ['\x03', '\x1a', '\x1c'];
 
 impl Session {
-    /// Types text and presses keys.
+    /// Types text and presses keys, whoever reads them.
     pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<usize, Error> {
-        let mut state = lock(&self.state);
+        self.type_in(lock(&self.state), text, keys)
+    }
+
+    /// The same, if the way is still open; `None` when it is not.
+    pub(in crate::terminal) fn pass(
+        &self,
+        (way, passage): (Way, &mut Passage),
+        text: &str,
+        keys: &[Key],
+    ) -> Option<Result<usize, Error>> {
+        let state = lock(&self.state);
+        match self.way(&state, passage)? {
+            Ok(open) if open != way => None,
+            Ok(_) => Some(self.type_in(state, text, keys)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn type_in(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        text: &str,
+        keys: &[Key],
+    ) -> Result<usize, Error> {
         if let Some(exit) = state.exit {
             return Err(Error::Ended(exit.words()));
         }
@@ -133,8 +158,9 @@ impl State {
         let unsure = !is_fresh || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         self.touched |= !typed.is_empty();
-        if let Some(run) = &mut self.run {
+        if let Some(run) = self.run.as_mut().filter(|_| !typed.is_empty()) {
             run.stopped |= typed.contains('\x03');
+            run.mix();
         }
         if typed.is_empty() {
             // A command is typed by other means.

@@ -16,6 +16,7 @@ __flow_count=0
 __flow_open='\[\e]133;P;${__flow_nonce-}\a\]'
 __flow_input='\[\e]133;B;${__flow_nonce-}\a\]'
 __flow_more='\[\e]133;K;${__flow_nonce-}\a\]'
+__flow_rest='\[\e]133;M;${__flow_nonce-}\a\]'
 __flow_starting='\e]133;S;${__flow_nonce-}\a'
 __flow_start='\e]133;C;${__flow_nonce-}\a'
 
@@ -36,8 +37,10 @@ __flow_prompt() {
     if [[ ${PS1-} != *"$__flow_input" ]]; then
         PS1=$__flow_open${PS1-}$__flow_input
     fi
-    if [[ ${PS2-} != "$__flow_more"* ]]; then
-        PS2=$__flow_more${PS2-}
+    if [[ ${PS2-} != "$__flow_more"*"$__flow_rest" ]]; then
+        PS2=${PS2-}
+        PS2=${PS2//"$__flow_more"}
+        PS2=$__flow_more${PS2//"$__flow_rest"}$__flow_rest
     fi
     if [[ ${PS0-} != *"$__flow_start" ]]; then
         PS0=$__flow_starting${PS0-}$__flow_start

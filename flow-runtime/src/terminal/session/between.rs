@@ -1,0 +1,89 @@
+//! What is typed while a command has lines that are yet to be typed.
+//!
+//! Such a line is typed when the shell asks for it. What stands in the terminal by then would be read
+//! before it, as a command. So input waits until a program of the command reads the terminal, and gets
+//! there a line at a time, or until all lines of the command have been typed.
+
+use std::time::{Duration, Instant};
+
+use super::place::Rest;
+use super::run::Run;
+use super::{Phase, QUIET, Session, State};
+use crate::terminal::error::Error;
+use crate::terminal::program::Shell;
+use crate::terminal::{lock, process};
+
+/// When it is first looked who reads; every look after it comes twice as late, up to the last.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+const LAST_LOOK: Duration = Duration::from_millis(50);
+
+/// How much may be typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::terminal) enum Way {
+    All,
+    /// A line, for who reads now.
+    Line,
+}
+
+/// Input on its way, and the command that it has met.
+#[derive(Debug, Default)]
+pub(in crate::terminal) struct Passage {
+    command: Option<u64>,
+    rest: Rest,
+}
+
+impl Session {
+    /// Waits until something may be typed that is not for the shell.
+    pub(in crate::terminal) async fn opens(&self, passage: &mut Passage) -> Result<Way, Error> {
+        let mut moments = self.moments.subscribe();
+        let mut pause = FIRST_LOOK;
+        loop {
+            moments.borrow_and_update();
+            if let Some(way) = self.way(&lock(&self.state), passage) {
+                return way;
+            }
+            let _ = tokio::time::timeout(pause, moments.changed()).await;
+            pause = LAST_LOOK.min(pause * 2);
+        }
+    }
+
+    /// How much may be typed now; `None` as long as nothing may.
+    pub(super) fn way(&self, state: &State, passage: &mut Passage) -> Option<Result<Way, Error>> {
+        let met = passage.command;
+        let run = state.run.as_ref();
+        match run.filter(|_| state.exit.is_none()) {
+            Some(run) if run.has_lines() => {
+                passage.command = Some(run.id());
+                match met.is_some_and(|it| it != run.id()) || run.stopped {
+                    true => Some(Err(Error::NotRead)),
+                    false => self.takes_input(state, passage).then_some(Ok(Way::Line)),
+                }
+            }
+            run if met.is_none() || met == run.map(Run::id) => Some(Ok(Way::All)),
+            Some(_) | None if state.exit.is_some() => Some(Ok(Way::All)),
+            Some(_) | None => Some(Err(Error::NotRead)),
+        }
+    }
+
+    /// Whether a program of the command that runs reads what is typed next, and not the shell.
+    fn takes_input(&self, state: &State, passage: &mut Passage) -> bool {
+        let runs = match state.shell {
+            // It does not tell, and reads its own lines in blocks.
+            Some(Shell::Posix) => state.entered && !process::reads_blocks(self.pid),
+            Some(_) | None => state.phase == Phase::Running,
+        };
+        if !runs || self.pty.unread() > 0 {
+            return false;
+        }
+        let asleep = self.asleep();
+        let is_unseen = asleep.is_none() && process::work(self.pid).is_none();
+        let edits = !self.pty.mode().lines && !self.is_in_front();
+        let front = self.pty.foreground();
+        let reads = front.is_some_and(process::reads_terminal)
+            // Who reads keys may wait for other things as well.
+            || edits && passage.rest.lasts(asleep)
+            || is_unseen && state.last_output + QUIET <= Instant::now();
+        // In this order: it reads, and has said nothing else before that.
+        reads && !self.pty.has_output()
+    }
+}
