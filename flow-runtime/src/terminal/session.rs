@@ -44,7 +44,7 @@ use run::Run;
 use unmarked::Unmarked;
 use watching::Waiter;
 
-pub(super) use between::{Passage, Way};
+pub(super) use between::Way;
 pub(super) use opening::Opening;
 pub use place::Place;
 pub(super) use showing::{Awaited, Showing};
@@ -73,8 +73,8 @@ pub(super) struct Session {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Whose turn it is to type, in the order in which they came.
     pub(super) turn: tokio::sync::Mutex<()>,
-    /// Whose input is next that waits for who reads it.
-    pub(super) line: tokio::sync::Mutex<()>,
+    /// Input that waits for who reads it.
+    queue: Mutex<between::Queue>,
 }
 
 /// What others may wait for.

@@ -16,7 +16,7 @@ use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
-use super::session::{Passage, Session, Way};
+use super::session::{Session, Way};
 
 /// How long a shell may take to show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
@@ -172,19 +172,22 @@ impl Terminals {
         typed: &mut usize,
     ) -> Result<usize, Error> {
         let signals = signals(request);
-        // What signals goes before all that waits for who reads it.
-        let _line = match signals {
-            true => None,
-            false => Some(session.line.lock().await),
-        };
-        let mut passage = Passage::default();
+        let mut passage = session.passage();
         let mut recorded = (0, false);
         loop {
+            let turn = session.turn.lock().await;
+            // What signals goes before all that waits for who reads it.
             let way = match signals {
                 true => Way::All,
-                false => session.opens(&mut passage).await?,
+                false => match passage.way() {
+                    Some(way) => way?,
+                    None => {
+                        drop(turn);
+                        passage.opens().await;
+                        continue;
+                    }
+                },
             };
-            let _turn = session.turn.lock().await;
             session.signalled().await;
             session.interrupted().await;
             session.handed_over().await;

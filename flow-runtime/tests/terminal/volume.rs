@@ -139,3 +139,23 @@ fn a_terminal_gives_what_a_pipe_gives() {
         });
     }
 }
+
+#[tokio::test]
+async fn a_command_of_many_lines_is_typed_in_every_shell() {
+    let lines: Vec<_> = (0..600)
+        .map(|line| format!("'line' {line} \"$x\""))
+        .collect();
+    let value = lines.join("\n");
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let quoted = match shell {
+            "fish" => value.replace('\'', "\\'"),
+            _ => value.replace('\'', "'\\''"),
+        };
+        let ran = terms.run(&format!("printf %s '{quoted}' >written")).await;
+        assert_eq!(ran["exit_code"], 0, "{shell}: {ran:#}");
+        let written = std::fs::read_to_string(terms.home().join("written")).unwrap();
+        assert_eq!(written, value, "{shell}");
+    }
+}

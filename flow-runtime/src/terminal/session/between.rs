@@ -4,6 +4,7 @@
 //! before it, as a command. So input waits until a program of the command reads the terminal, and gets
 //! there a line at a time, or until all lines of the command have been typed.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::place::Rest;
@@ -25,30 +26,90 @@ pub(in crate::terminal) enum Way {
     Line,
 }
 
-/// Input on its way, and the command that it has met.
+/// Inputs that wait, in the order in which they came.
 #[derive(Debug, Default)]
-pub(in crate::terminal) struct Passage {
-    command: Option<u64>,
-    rest: Rest,
+pub(super) struct Queue {
+    waiting: VecDeque<u64>,
+    last: u64,
 }
 
-impl Session {
-    /// Waits until something may be typed that is not for the shell.
-    pub(in crate::terminal) async fn opens(&self, passage: &mut Passage) -> Result<Way, Error> {
-        let mut moments = self.moments.subscribe();
+/// An input on its way, and the command that it has met.
+pub(in crate::terminal) struct Passage<'s> {
+    session: &'s Session,
+    command: Option<u64>,
+    rest: Rest,
+    /// Its place among those that wait.
+    place: Option<u64>,
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let mut queue = lock(&self.session.queue);
+            queue.waiting.retain(|it| *it != place);
+        }
+    }
+}
+
+impl Passage<'_> {
+    /// How much may be typed now. `None` as long as nothing may: then it waits, behind those that do.
+    pub(in crate::terminal) fn way(&mut self) -> Option<Result<Way, Error>> {
+        let session = self.session;
+        self.way_in(&lock(&session.state))
+    }
+
+    /// Waits until something may be typed.
+    pub(in crate::terminal) async fn opens(&mut self) {
+        let mut moments = self.session.moments.subscribe();
         let mut pause = FIRST_LOOK;
         loop {
             moments.borrow_and_update();
-            if let Some(way) = self.way(&lock(&self.state), passage) {
-                return way;
+            if self.way().is_some() {
+                return;
             }
             let _ = tokio::time::timeout(pause, moments.changed()).await;
             pause = LAST_LOOK.min(pause * 2);
         }
     }
 
+    pub(super) fn way_in(&mut self, state: &State) -> Option<Result<Way, Error>> {
+        let way = match self.is_next() {
+            true => self.session.way(state, self),
+            false => None,
+        };
+        if way.is_none() && self.place.is_none() {
+            let mut queue = lock(&self.session.queue);
+            queue.last += 1;
+            let place = queue.last;
+            queue.waiting.push_back(place);
+            self.place = Some(place);
+        }
+        way
+    }
+
+    fn is_next(&self) -> bool {
+        let queue = lock(&self.session.queue);
+        let first = queue.waiting.front();
+        first.is_none_or(|first| Some(*first) == self.place)
+    }
+}
+
+impl Session {
+    pub(in crate::terminal) fn passage(&self) -> Passage<'_> {
+        Passage {
+            session: self,
+            command: None,
+            rest: Rest::default(),
+            place: None,
+        }
+    }
+
     /// How much may be typed now; `None` as long as nothing may.
-    pub(super) fn way(&self, state: &State, passage: &mut Passage) -> Option<Result<Way, Error>> {
+    pub(super) fn way(
+        &self,
+        state: &State,
+        passage: &mut Passage<'_>,
+    ) -> Option<Result<Way, Error>> {
         let met = passage.command;
         let run = state.run.as_ref();
         match run.filter(|_| state.exit.is_none()) {
@@ -66,7 +127,7 @@ impl Session {
     }
 
     /// Whether a program of the command that runs reads what is typed next, and not the shell.
-    fn takes_input(&self, state: &State, passage: &mut Passage) -> bool {
+    fn takes_input(&self, state: &State, passage: &mut Passage<'_>) -> bool {
         let runs = match state.shell {
             // It does not tell, and reads its own lines in blocks.
             Some(Shell::Posix) => state.entered && !process::reads_blocks(self.pid),

@@ -99,7 +99,7 @@ impl Session {
             book: Mutex::default(),
             threads: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            line: tokio::sync::Mutex::default(),
+            queue: Mutex::default(),
         });
         let spawned = |result: std::io::Result<JoinHandle<()>>| {
             result.map_err(|error| {

@@ -1,7 +1,7 @@
 //! Commands that are typed at a shell's prompt and followed to their end.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ const LONG: usize = 1000;
 const CLEAR: &[u8] = b"\x1b[9134~";
 /// The key that makes a terminal that edits lines itself clear one: ctrl-u.
 const KILL: &[u8] = b"\x15";
+/// The key that makes fish fill its line from a file.
+const FILL: &str = "\x1b[9137~";
 /// What begins pasted text.
 const PASTE: &str = "\x1b[200~";
 
@@ -62,6 +64,8 @@ pub(super) struct Run {
     pasted: bool,
     /// The shell said that it wants more.
     continued: bool,
+    /// The file from which the shell takes it.
+    handed: Option<Handed>,
     /// Lines yet to be typed.
     lines: VecDeque<Typed>,
     /// Something was typed for what it runs while there were such lines: the shell may find a part of it.
@@ -88,6 +92,30 @@ struct Typed {
     text: String,
     /// It belongs to the line before it, and is no command of its own.
     belongs: bool,
+}
+
+impl Typed {
+    fn one(text: String) -> Typed {
+        let belongs = false;
+        Typed { text, belongs }
+    }
+}
+
+/// A file with a command, as long as the shell has not begun with it.
+struct Handed(PathBuf);
+
+impl Handed {
+    fn over(path: PathBuf, command: &str) -> Option<Handed> {
+        let handed = Handed(path);
+        std::fs::write(&handed.0, command).ok()?;
+        Some(handed)
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// How a command went.
@@ -130,6 +158,7 @@ impl Run {
             recalls: false,
             pasted: false,
             continued: false,
+            handed: None,
             lines,
             mixed: false,
             held: false,
@@ -267,6 +296,7 @@ impl Run {
 
     pub(super) fn started(&mut self, shell: Shell, now: Instant) {
         self.commanded = true;
+        self.handed = None;
         self.listening = false;
         self.code = None;
         self.took = None;
@@ -831,10 +861,13 @@ impl Session {
         let is_one = || belonging(command).contains(&true) || command.contains('!');
         let pasted = pastes && !(shell == Shell::Bash && is_one());
         let paste = |text: &str| format!("{PASTE}{text}\x1b[201~");
-        if pasted {
-            let text = paste(&command.replace('\n', "\r"));
-            let belongs = false;
-            lines.push_back(Typed { text, belongs });
+        let fills = shell == Shell::Fish && is_pasted(command) && !mode.lines;
+        let handed = fills.then(|| Handed::over(self.private.command(), command));
+        let handed = handed.flatten();
+        if handed.is_some() {
+            lines.push_back(Typed::one(FILL.to_owned()));
+        } else if pasted {
+            lines.push_back(Typed::one(paste(&state.pasting(command))));
         } else if pastes {
             lines = lines_of(command);
             for line in lines.iter_mut().filter(|line| is_pasted(&line.text)) {
@@ -869,6 +902,7 @@ impl Session {
         state.expect("", mode, None);
         let mut run = Run::new(lines, keep);
         run.id = id;
+        run.handed = handed;
         run.recalls = command.contains('!') && !command.trim_start().starts_with('#');
         run.pasted = pasted && command.contains('\n');
         run.answer = Some(sender);

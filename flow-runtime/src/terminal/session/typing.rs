@@ -28,12 +28,12 @@ impl Session {
     /// The same, if the way is still open; `None` when it is not.
     pub(in crate::terminal) fn pass(
         &self,
-        (way, passage): (Way, &mut Passage),
+        (way, passage): (Way, &mut Passage<'_>),
         text: &str,
         keys: &[Key],
     ) -> Option<Result<usize, Error>> {
         let state = lock(&self.state);
-        match self.way(&state, passage)? {
+        match passage.way_in(&state)? {
             Ok(open) if open != way => None,
             Ok(_) => Some(self.type_in(state, text, keys)),
             Err(error) => Some(Err(error)),
@@ -54,12 +54,12 @@ impl Session {
         let mut typed = text.to_owned();
         let inner = text.trim_end_matches('\n');
         if inner.contains('\n') && !inner.contains('\x1b') && !mode.lines && state.takes_paste() {
-            let (pasted, entered) = (inner.replace('\n', "\r"), &text[inner.len()..]);
+            let entered = &text[inner.len()..];
             bytes.extend_from_slice(b"\x1b[200~");
-            bytes.extend_from_slice(pasted.as_bytes());
+            bytes.extend_from_slice(state.pasting(inner).as_bytes());
             bytes.extend_from_slice(b"\x1b[201~");
             bytes.extend_from_slice(state.entering(entered, mode).as_bytes());
-            typed = pasted + entered;
+            typed = inner.replace('\n', "\r") + entered;
         } else {
             bytes.extend_from_slice(state.entering(text, mode).as_bytes());
         }
@@ -117,6 +117,15 @@ impl State {
         match edits && self.phase == Phase::Prompt && !mode.lines {
             true => text.replace('\n', "\r").into(),
             false => text.into(),
+        }
+    }
+
+    /// Text as it is pasted, by the key at the end of a line. fish runs a script for every one of these,
+    /// and takes the byte as it is.
+    pub(super) fn pasting<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.shell == Some(Shell::Fish) && self.phase == Phase::Prompt {
+            true => text.into(),
+            false => text.replace('\n', "\r").into(),
         }
     }
 

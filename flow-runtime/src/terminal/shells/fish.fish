@@ -2,6 +2,7 @@
 # environment is. Read with -C, after the user's own files.
 set -g __flow_nonce '@NONCE@'
 set -g __flow_environment '@ENVIRONMENT@'
+set -g __flow_command '@COMMAND@'
 set -g __flow_count 0
 @HISTORY@
 
@@ -122,9 +123,18 @@ function __flow_clear
         set fish_bind_mode insert
     end
 end
+
+# Fills the line with a command that is long or of several lines: pasted, it would take a script for
+# every quote and every line end.
+function __flow_fill
+    __flow_clear
+    builtin read --null --local __flow_text <$__flow_command
+    and commandline -r -- $__flow_text
+end
 for mode in default insert visual replace replace_one
     bind -M $mode \e\[9133~ __flow_execute
     bind -M $mode \e\[9134~ __flow_clear
+    bind -M $mode \e\[9137~ __flow_fill
     for key in 0 1 2 3 4 5 6 7
         bind -M $mode \e\[915$key~ "__flow_asked $key"
     end

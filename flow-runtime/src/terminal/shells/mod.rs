@@ -24,6 +24,11 @@ impl PrivateDirectory {
         self.path.join("environment")
     }
 
+    /// Where it finds a command that is not typed.
+    pub(super) fn command(&self) -> PathBuf {
+        self.path.join("command")
+    }
+
     /// Writes the files of a shell and says how to start it.
     ///
     /// `history` names the history that was asked for; `variable` looks up what the shell would
@@ -42,6 +47,7 @@ impl PrivateDirectory {
                 .replace("@HOOK@", BASH_HOOK)
                 .replace("@NONCE@", nonce)
                 .replace("@ENVIRONMENT@", &quoted(&environment))
+                .replace("@COMMAND@", &quoted(&self.command()))
                 .replace("@DIRECTORY@", &quoted(&self.path))
                 .replace("@HISTORY@", &remember(shell, history))
                 .replace("@ESC@", "\x1b")
