@@ -100,7 +100,8 @@ impl Setting {
             (Setting::TallPrompt, _) => "PS1=$'two\\nlines> '",
             (Setting::Deaf | Setting::Messages, "fish") => return None,
             (Setting::Deaf, _) => "trap '' INT",
-            (Setting::Messages, _) => "exec 2>\"$LOG.messages\"",
+            // What a key has put behind it is not executed in the shell's place.
+            (Setting::Messages, _) => "{ exec 2>\"$LOG.messages\"; }",
         })
     }
 

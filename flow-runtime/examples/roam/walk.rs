@@ -316,7 +316,11 @@ impl<'a> Walk<'a> {
                 self.typed = None;
             }
             Step::Change(setting) => {
-                if let Some(line) = setting.line(self.shell) {
+                let reader = match self.place {
+                    Place::Within(Program::Shell, _) => "dash",
+                    _ => self.shell,
+                };
+                if let Some(line) = setting.line(reader) {
                     let (_, text) = self.line(&format!("; {line}"));
                     self.change(*setting);
                     self.send(&format!("{text}\n"), &[]).await?;

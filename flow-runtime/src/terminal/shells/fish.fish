@@ -59,13 +59,14 @@ function __flow_wrap
     set -g __flow_wraps (math $__flow_wraps + 1)
     set -l __flow_wrapped __flow_user_prompt_$__flow_wraps
     functions -c fish_prompt $__flow_wrapped
-    function fish_prompt --inherit-variable __flow_wrapped --description $__flow_description
-        set -l __flow_status $status
-        builtin printf '\e]133;P;%s\a' $__flow_nonce
-        __flow_return $__flow_status
+    # Called by its name: a ctrl-c while it looks up a command by a variable ends fish 3.6.
+    eval "function fish_prompt --description '$__flow_description'
+        set -l __flow_status \$status
+        builtin printf '\e]133;P;%s\a' \$__flow_nonce
+        __flow_return \$__flow_status
         $__flow_wrapped
-        builtin printf '\e]133;B;%s\a' $__flow_nonce
-    end
+        builtin printf '\e]133;B;%s\a' \$__flow_nonce
+    end"
 end
 __flow_wrap
 
