@@ -4,12 +4,14 @@
 //! with the same eyes, so that neither knows a place that the other does not.
 
 mod again;
+mod lines;
 mod reader;
 mod words;
 
 use std::fmt;
 
-pub use reader::{belonging, read};
+pub use lines::belonging;
+pub use reader::read;
 
 /// What is made of a command while it is read.
 pub trait Reading {

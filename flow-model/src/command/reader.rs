@@ -4,61 +4,6 @@ use super::again::{Around, Declared, Limit};
 use super::words::{Opened, Shape, Target, Words, after_brackets};
 use super::{Backquotes, Bound, Command, HereDocument, MARK, Misplaced, Place, Reading, Standing};
 
-/// For each line of a command after the first whether it belongs to what stands before it: inside quotes
-/// or parentheses, behind a backslash, or in a here-document. Whoever types lines one by one knows by it
-/// which of them must not be read on their own.
-///
-/// ```
-/// use flow_model::command::belonging;
-///
-/// assert_eq!(belonging("cat <<E\nbody\nE\necho 'two\nlines'\ntrue"), [true, true, false, true, false]);
-/// ```
-#[must_use]
-pub fn belonging(command: &str) -> Vec<bool> {
-    let mut reading = Lines;
-    let mut reader = Reader::new(command, &mut reading);
-    let mut belonging = Vec::new();
-    while reader.at < command.len() {
-        let (from, inside) = (reader.at, reader.frames.len() > 1);
-        let Ok(()) = reader.step();
-        reader.leave_closed();
-        let read = &command[from..reader.at];
-        let ends = read.matches('\n').count();
-        let inside = inside || read.starts_with('\\');
-        // A line end is followed by the here-documents of its line, the last of which ends one too.
-        let is_last = |end| end + 1 == ends && (end == 0 || read.ends_with('\n'));
-        belonging.extend((0..ends).map(|end| inside || !is_last(end)));
-    }
-    belonging
-}
-
-/// Reads lines alone.
-struct Lines;
-
-impl Reading for Lines {
-    type Error = std::convert::Infallible;
-
-    fn marked(&self, _text: &str) -> Option<(usize, usize)> {
-        None
-    }
-
-    fn text(&mut self, _text: &str) {}
-
-    fn value(&mut self, _standing: &Standing<'_>) -> Result<bool, Self::Error> {
-        Ok(true)
-    }
-
-    fn document(&mut self, _document: &HereDocument) {}
-
-    fn document_ends(
-        &mut self,
-        _document: &HereDocument,
-        _valued: bool,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
-
 /// Reads a command in which marks stand for values.
 ///
 /// # Errors
@@ -66,10 +11,7 @@ impl Reading for Lines {
 /// What the reading stops for.
 pub fn read<R: Reading>(text: &str, reading: &mut R) -> Result<(), R::Error> {
     let mut reader = Reader::new(text, reading);
-    while reader.at < text.len() {
-        reader.step()?;
-        reader.leave_closed();
-    }
+    while reader.advance()?.is_some() {}
     Ok(())
 }
 
@@ -78,7 +20,7 @@ const LEADING: &[&str] = &[
     "!", "{", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc",
 ];
 
-struct Reader<'a, R> {
+pub(super) struct Reader<'a, R> {
     text: &'a str,
     at: usize,
     reading: &'a mut R,
@@ -173,7 +115,7 @@ enum Stage {
 }
 
 impl<'a, R: Reading> Reader<'a, R> {
-    fn new(text: &'a str, reading: &'a mut R) -> Self {
+    pub(super) fn new(text: &'a str, reading: &'a mut R) -> Self {
         let mut reader = Reader {
             text,
             at: 0,
@@ -193,6 +135,22 @@ impl<'a, R: Reading> Reader<'a, R> {
         };
         reader.begin(false);
         reader
+    }
+
+    /// Reads what comes next, and gives it; `None` at the end.
+    pub(super) fn advance(&mut self) -> Result<Option<&'a str>, R::Error> {
+        let from = self.at;
+        if from == self.text.len() {
+            return Ok(None);
+        }
+        self.step()?;
+        self.leave_closed();
+        Ok(Some(&self.text[from..self.at]))
+    }
+
+    /// Whether something is open here: quotes, parentheses.
+    pub(super) fn is_inside(&self) -> bool {
+        self.frames.len() > 1
     }
 
     fn rest(&self) -> &'a str {

@@ -3,6 +3,7 @@
 mod asking;
 mod between;
 mod closing;
+mod command;
 mod entered;
 mod intake;
 mod interrupt;
@@ -11,6 +12,7 @@ mod opening;
 mod place;
 mod reading;
 mod run;
+mod script;
 mod showing;
 mod typing;
 mod unmarked;

@@ -9,17 +9,12 @@
 //!
 //! A terminal that edits lines itself cannot be asked. There the keys are counted.
 
-use std::time::Duration;
-
+use super::place::Looks;
 use super::{Phase, QUIET, Session, State};
 use crate::terminal::lock;
 use crate::terminal::program::Shell;
 use crate::terminal::scanner::Held;
 
-/// How often a shell is looked at that has yet to answer.
-const LOOK: Duration = Duration::from_millis(2);
-/// How often that is without a pause: most answers take less than one.
-const GLANCES: u32 = 10;
 /// How many keys there are that ask, and as many that ask once more. One is used again only after all
 /// the others.
 const KEYS: u8 = 4;
@@ -92,8 +87,10 @@ impl Session {
     /// between two modes of the terminal, may bring another prompt.
     async fn rested(&self, until: tokio::time::Instant) {
         let until = until.min(tokio::time::Instant::now() + QUIET);
-        let mut glances = 0;
+        let mut moments = self.moments.subscribe();
+        let mut looks = Looks::default();
         loop {
+            moments.borrow_and_update();
             {
                 let state = lock(&self.state);
                 if state.exit.is_some() || self.is_at_rest(&state) {
@@ -103,11 +100,7 @@ impl Session {
             if tokio::time::Instant::now() >= until {
                 return;
             }
-            glances += 1;
-            match glances < GLANCES {
-                true => tokio::task::yield_now().await,
-                false => tokio::time::sleep(LOOK).await,
-            }
+            looks.pause(&mut moments, until).await;
         }
     }
 
@@ -132,7 +125,7 @@ impl Session {
                 return Asked::Away;
             }
         }
-        let mut glances = 0;
+        let mut looks = Looks::default();
         loop {
             moments.borrow_and_update();
             {
@@ -147,16 +140,10 @@ impl Session {
                     return Asked::Unanswered;
                 }
             }
-            let now = tokio::time::Instant::now();
-            if now >= until {
+            if tokio::time::Instant::now() >= until {
                 return Asked::Away;
             }
-            if glances < GLANCES {
-                glances += 1;
-                tokio::task::yield_now().await;
-                continue;
-            }
-            let _ = tokio::time::timeout_at(until.min(now + LOOK), moments.changed()).await;
+            looks.pause(&mut moments, until).await;
         }
     }
 }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use flow_model::tools::Key;
 use rustix::process::Signal;
 
+use super::place::Looks;
 use super::{Phase, Session, State};
 use crate::terminal::lock;
 use crate::terminal::process::{self, Awaits};
@@ -270,7 +271,10 @@ impl Session {
     /// edits its line is asked for it: then it has acted on it.
     async fn bring_out(&self) {
         let until = tokio::time::Instant::now() + DOUBT;
+        let mut moments = self.moments.subscribe();
+        let mut looks = Looks::default();
         loop {
+            moments.borrow_and_update();
             let is_at_rest = {
                 let mut state = lock(&self.state);
                 let is_there = state.phase == Phase::Prompt && self.answers(&state);
@@ -289,7 +293,7 @@ impl Session {
             if tokio::time::Instant::now() >= until {
                 return;
             }
-            tokio::time::sleep(DOUBTFUL_LOOK).await;
+            looks.pause(&mut moments, until).await;
         }
         self.bring_out_by_line();
     }

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Exit, Phase, QUIET, Session, State};
+use tokio::sync::watch;
+
+use super::{Exit, Moment, Phase, QUIET, Session, State};
 use crate::terminal::process::Awaits;
 use crate::terminal::program::Shell;
 use crate::terminal::scanner::Held;
@@ -53,6 +55,32 @@ impl Rest {
         let before = self.0.filter(|(work, _)| Some(*work) == asleep);
         self.0 = before.or(asleep.map(|work| (work, now)));
         before.is_some_and(|(_, since)| now >= since + time)
+    }
+}
+
+/// How often something is looked at that takes less than a pause most times: at once at first, and every
+/// now and then after that.
+#[derive(Debug, Default)]
+pub(super) struct Looks(u32);
+
+impl Looks {
+    /// How many there are without a pause.
+    const GLANCES: u32 = 10;
+    const PAUSE: Duration = Duration::from_millis(2);
+
+    /// Lets others do something, or waits until something has happened.
+    pub(super) async fn pause(
+        &mut self,
+        moments: &mut watch::Receiver<Moment>,
+        until: tokio::time::Instant,
+    ) {
+        if self.0 < Looks::GLANCES {
+            self.0 += 1;
+            tokio::task::yield_now().await;
+            return;
+        }
+        let until = until.min(tokio::time::Instant::now() + Looks::PAUSE);
+        let _ = tokio::time::timeout_at(until, moments.changed()).await;
     }
 }
 
