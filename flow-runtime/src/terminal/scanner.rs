@@ -71,8 +71,8 @@ pub(super) enum Mark {
     /// The command has ended with this exit code, and the environment is written down.
     Ended(i32),
     /// The shell is at its prompt, which is empty: its answer to the key with this number that asks
-    /// for it.
-    Ready(u8),
+    /// for it, and the exit code of the command before.
+    Ready(u8, i32),
     /// What the line holds: the answer to the key with this number that asks for it.
     Line(u8, Held),
     /// What follows begins a line: a shell that would show a sign for an unfinished one says so.
@@ -414,7 +414,7 @@ fn read(content: &[u8], nonce: &[u8]) -> Option<Mark> {
         (b"C", None) => Some(Mark::Started),
         (b"L", None) => Some(Mark::LineStart),
         (b"D", Some(code)) => Some(Mark::Ended(number(code)?)),
-        (b"R", Some(key)) => Some(Mark::Ready(number(key)?)),
+        (b"R", Some([key, code @ ..])) => Some(Mark::Ready(number(&[*key])?, number(code)?)),
         (b"Q", Some([key @ .., held])) => {
             let held = match held {
                 b'e' => Held::Nothing,

@@ -608,3 +608,45 @@ async fn a_line_that_bash_leaves_out_is_not_left_out_of_a_command() {
         .await;
     assert_eq!(ran["output"], "a!\nb! 1\na!\nb! 2\n", "{ran:#}");
 }
+
+#[tokio::test]
+async fn a_ctrl_c_right_behind_a_short_command_leaves_its_answer_as_it_is() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for round in 0..40 {
+            let (ran, _) = tokio::join!(terms.run("sh -c 'exit 7'"), async {
+                for _ in 0..round * 40 {
+                    tokio::task::yield_now().await;
+                }
+                terms.keys(&["ctrl-c"]).await
+            });
+            let told = format!("{shell} {round}: {ran:#}");
+            match ran["status"].as_str().unwrap() {
+                "finished" => {
+                    let code = ran["exit_code"].as_i64();
+                    assert!([Some(7), Some(130), Some(2)].contains(&code), "{told}");
+                }
+                status => assert_eq!(status, "refused", "{told}"),
+            }
+            let ran = terms.run("echo on").await;
+            assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{shell} {round}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_fish_comes_to_by_a_ctrl_c_is_no_prompt() {
+    let terms = Terms::new();
+    terms.open("fish").await;
+    terms.send("read -P 'one? ' x; read -P 'two? ' y; echo \"($y)\"\n").await;
+    terms.expect_screen("one\\?").await;
+    terms.keys(&["ctrl-c"]).await;
+    terms.expect_screen("two\\?").await;
+    let ran = terms.run("echo hi; touch ran").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    terms.send("answer\n").await;
+    terms.expect("\\(answer\\)").await;
+    let ran = terms.run("echo on").await;
+    assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{ran:#}");
+}

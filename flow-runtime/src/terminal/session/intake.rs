@@ -269,7 +269,7 @@ impl Pieces for State {
                 | Mark::Starting
                 | Mark::Started
                 | Mark::Ended(_)
-                | Mark::Ready(_)
+                | Mark::Ready(..)
                 | Mark::Line(..)
                 | Mark::LineStart => {
                     self.believe(mark);
@@ -315,7 +315,7 @@ impl State {
             | Mark::More
             | Mark::Erroneous
             | Mark::Starting
-            | Mark::Ready(_)
+            | Mark::Ready(..)
             | Mark::Line(..)
             | Mark::LineStart => None,
         };
@@ -397,7 +397,7 @@ impl State {
                 self.phase = Phase::Ended;
                 self.unmarked = Some(Unmarked::now());
             }
-            Mark::Ready(key) => {
+            Mark::Ready(key, code) => {
                 if self
                     .interrupt
                     .as_ref()
@@ -406,9 +406,13 @@ impl State {
                     self.uninterrupted();
                     self.left_over = false;
                     if self.phase == Phase::Running {
-                        self.ended_unseen();
+                        if let Some(run) = &mut self.run {
+                            run.ended(Some(code));
+                        }
+                        self.code = Some(code);
                         // It has written its environment down before it answers.
                         self.untold = false;
+                        self.phase = Phase::Ended;
                     }
                     if std::mem::take(&mut self.typing) {
                         self.answered();
@@ -559,7 +563,7 @@ mod tests {
     fn piece() -> impl proptest::strategy::Strategy<Value = String> {
         use proptest::prelude::*;
         let marks = [
-            "A", "P", "B", "K", "M", "E", "S", "C", "D;0", "D;1", "R;1", "L", "X",
+            "A", "P", "B", "K", "M", "E", "S", "C", "D;0", "D;1", "R;10", "L", "X",
         ];
         let marks =
             prop::sample::select(marks.map(|name| format!("\x1b]133;{name};n0\x07")).to_vec());

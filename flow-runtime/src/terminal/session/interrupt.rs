@@ -23,6 +23,7 @@ use flow_model::tools::Key;
 use rustix::process::Signal;
 
 use super::place::Looks;
+use super::script::CLEAR;
 use super::{Phase, Session, State};
 use crate::terminal::lock;
 use crate::terminal::process::{self, Awaits};
@@ -299,10 +300,22 @@ impl Session {
     }
 
     fn bring_out_by_line(&self) {
-        let mut state = lock(&self.state);
+        self.bring_out_now(&mut lock(&self.state));
+        self.pty.ring();
+    }
+
+    /// The same for a command that is run in fish, which has shown no prompt behind it.
+    pub(super) fn bring_out_lost(&self, state: &mut State) {
+        let is_fish = state.shell == Some(Shell::Fish) && state.run.is_some();
+        if is_fish && state.phase != Phase::Prompt && self.has_lost_prompt(state) {
+            self.bring_out_now(state);
+        }
+    }
+
+    fn bring_out_now(&self, state: &mut State) {
         let is_there = match state.phase {
             Phase::Prompt => !state.typed,
-            Phase::Running | Phase::Ended => self.has_lost_prompt(&state),
+            Phase::Running | Phase::Ended => self.has_lost_prompt(state),
             Phase::Starting => false,
         };
         let is_free = is_there && state.exit.is_none();
@@ -315,8 +328,6 @@ impl Session {
         if state.phase != Phase::Prompt && state.shell != Some(Shell::Fish) {
             // The note it waits with is known; it needs no line for it.
             state.interrupt = Some(Interrupt::typed(Instant::now()));
-            drop(state);
-            self.pty.ring();
             return;
         }
         // Its echo is no output.
@@ -325,14 +336,12 @@ impl Session {
         let mut interrupt = Interrupt::doubtful(Instant::now());
         if state.shell == Some(Shell::Fish) {
             state.interrupt = Some(interrupt);
-            self.ask(&mut state, false);
+            self.ask(state, false);
         } else if self.pty.write(b"\n").is_ok() {
             let (prompts, rested) = (state.prompts, false);
             interrupt.doubt = Some(Doubt { prompts, rested });
             state.interrupt = Some(interrupt);
         }
-        drop(state);
-        self.pty.ring();
     }
 
     /// Clears the line of a shell that has its own mind about interrupts, and waits for its next prompt:
@@ -349,6 +358,11 @@ impl Session {
             }
             state.flush_clean();
             state.typing = !reads_lines;
+            if self.answers(&state) {
+                // It is asked after that; whatever a key has brought there is not entered.
+                let _ = self.pty.write(CLEAR);
+                return;
+            }
             // ctrl-u
             if self.pty.write(b"\x15\n").is_ok() {
                 let (prompts, rested) = (state.prompts, false);
@@ -418,15 +432,15 @@ mod tests {
         asked(&mut state, 1);
         asked(&mut state, 2);
         // What was typed behind the first key is yet to be read, and its prompt yet to be shown.
-        state.take(&[mark("R;1"), mark("A"), mark("B")].concat());
+        state.take(&[mark("R;10"), mark("A"), mark("B")].concat());
         assert!(state.interrupt.is_some());
-        state.take(&mark("R;2"));
+        state.take(&mark("R;20"));
         assert!(state.interrupt.is_none());
         let seen = (state.phase, state.typed, state.prompts);
         assert_eq!(seen.0, Phase::Prompt);
         assert!(!seen.1);
         // Nobody waits for this any more: it is not the prompt behind a command.
-        state.take(&mark("R;1"));
+        state.take(&mark("R;10"));
         assert_eq!((state.phase, state.typed, state.prompts), seen);
     }
 }

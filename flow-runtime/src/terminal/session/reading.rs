@@ -130,6 +130,7 @@ impl Session {
                 state.run_unanswered();
                 self.type_outgoing(&mut state);
             }
+            self.bring_out_lost(&mut state);
         }
         self.look_after_interrupt(&mut state, now);
         let moment = Moment {

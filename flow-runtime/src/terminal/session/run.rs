@@ -347,6 +347,9 @@ impl State {
             self.run_disturbed();
         } else if !run.script.lines.is_empty() {
             self.next_line();
+        } else if !run.commanded && run.stopped {
+            let note = "the command was given up with ctrl-c before it began";
+            self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if !run.commanded {
             let note = "there was no command to run";
             self.finish_run(CommandStatus::NoCommand, Some(note.to_owned()));

@@ -70,8 +70,14 @@ function __flow_wrap
 end
 __flow_wrap
 
+# Whether the line that is edited is the shell's, and not that of a `read`.
+function __flow_at_prompt
+    test "$(status current-command)" = fish
+end
+
 function __flow_cancelled --on-event fish_cancel
-    builtin printf '\e]133;A;%s\a' $__flow_nonce >/dev/tty
+    __flow_at_prompt
+    and builtin printf '\e]133;A;%s\a' $__flow_nonce >/dev/tty
 end
 
 # Executes what is typed if it is complete, else says so, or that it is wrong, and takes it away.
@@ -97,14 +103,19 @@ end
 # Answers a key, by its number: the prompt is there and empty. The interrupt may have taken the word
 # away that a command has ended.
 function __flow_ready
+    set -l __flow_status $status
+    __flow_at_prompt
+    or return
     commandline ''
     __flow_environment_write
-    builtin printf '\e]133;R;%s;%s\a' $argv[1] $__flow_nonce >/dev/tty
+    builtin printf '\e]133;R;%s%s;%s\a' $argv[1] $__flow_status $__flow_nonce >/dev/tty
 end
 
 # Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
 # editor has made of the key that was not answered may stand there as text.
 function __flow_asked
+    __flow_at_prompt
+    or return
     set -l __flow_held e
     set -l __flow_line (commandline -b | string collect)
     if test $argv[1] -gt 3
