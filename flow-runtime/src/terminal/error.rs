@@ -113,7 +113,8 @@ pub enum Error {
     /// The command that ran has ended, and nobody has read this.
     #[error(
         "a command of several lines was being run in this session, and ended or was given up before a \
-         program of it read this; send it again if it is for what is there now"
+         program of it had read all of this; `message` says what was typed, and the rest can be sent \
+         again if it is for what is there now"
     )]
     NotRead,
     /// More than is typed at a time.

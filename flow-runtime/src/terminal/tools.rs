@@ -25,6 +25,29 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// Lines of `tail` when none are asked for, and of an answer that explains itself.
 const TAIL: usize = 50;
 
+/// How far an input goes: so many bytes of its text, and so many of its keys.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    text: usize,
+    keys: usize,
+}
+
+impl Part {
+    /// As far as the end of the line behind what was typed, or as all of it.
+    fn line(way: Way, text: &str, keys: &[Key], typed: usize) -> Part {
+        match text[typed..].find('\n').filter(|_| way != Way::All) {
+            Some(end) if typed + end + 1 < text.len() => Part {
+                text: typed + end + 1,
+                keys: 0,
+            },
+            Some(_) | None => Part {
+                text: text.len(),
+                keys: keys.len(),
+            },
+        }
+    }
+}
+
 /// A session whose program was started, or why it was not.
 pub(crate) struct Begun(Result<Arc<Session>, Error>);
 
@@ -152,10 +175,7 @@ impl Terminals {
             Err(error) => {
                 response.message = match typed {
                     0 => "nothing was typed".to_owned(),
-                    _ => format!(
-                        "only the first {} were typed, which were read",
-                        counted(typed, "byte")
-                    ),
+                    _ => format!("typed only the first {}", counted(typed, "byte")),
                 };
                 response.error = Some(error.to_string());
             }
@@ -173,7 +193,8 @@ impl Terminals {
     ) -> Result<usize, Error> {
         let signals = signals(request);
         let mut passage = session.passage();
-        let mut recorded = (0, false);
+        let (text, keys) = (&*request.input_text, &*request.keys);
+        let (mut pressed, mut recorded) = (0, Part::default());
         loop {
             let turn = session.turn.lock().await;
             // What signals goes before all that waits for who reads it.
@@ -197,33 +218,45 @@ impl Terminals {
             if ends_input(request) {
                 session.reading().await;
             }
-            let left = &request.input_text[*typed..];
-            let text = match (way, left.find('\n')) {
-                (Way::Line, Some(end)) => &left[..=end],
-                _ => left,
+            let left = &text[*typed..];
+            let line = Part::line(way, text, keys, *typed);
+            let part = match way {
+                // A sequence is a key.
+                Way::Key if left.contains('\x1b') => line,
+                Way::Key => match left.chars().next() {
+                    Some(key) => Part {
+                        text: *typed + key.len_utf8(),
+                        keys: 0,
+                    },
+                    None => Part {
+                        text: *typed,
+                        keys: pressed + 1,
+                    },
+                },
+                Way::All | Way::Line | Way::Keys => line,
             };
-            let end = *typed + text.len();
-            let is_last = end == request.input_text.len();
-            let keys = if is_last { &*request.keys } else { &[] };
+            let now = &text[*typed..part.text];
             // Several lines are pasted where the program takes that.
-            if text.trim_end_matches('\n').contains('\n') {
+            if now.trim_end_matches('\n').contains('\n') {
                 session.pasteable(Duration::MAX).await;
             }
-            // Once, also when the way was closed again.
-            if recorded != (end, is_last) {
-                self.record_input(session, &request.input_text[recorded.0..end], keys)?;
-                recorded = (end, is_last);
+            // Once, also when the way was closed again, and the keys of a line together.
+            if recorded.text < part.text || recorded.keys < part.keys {
+                let keys = &keys[recorded.keys..line.keys];
+                self.record_input(session, &text[recorded.text..line.text], keys)?;
+                recorded = line;
             }
+            let keys_now = &keys[pressed..part.keys.max(pressed)];
             let sent = match signals {
-                true => Some(session.send(text, keys)),
-                false => session.pass((way, &mut passage), text, keys),
+                true => Some(session.send(now, keys_now)),
+                false => session.pass((way, &mut passage), now, keys_now),
             };
             let Some(sent) = sent else {
                 continue;
             };
             let waiting = sent?;
-            *typed = end;
-            if is_last {
+            (*typed, pressed) = (part.text, part.keys.max(pressed));
+            if (*typed, pressed) == (text.len(), keys.len()) {
                 return Ok(waiting);
             }
         }

@@ -79,29 +79,24 @@ async fn input_that_no_program_of_a_command_has_read_is_not_given_to_the_shell()
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_of_its_input_is_no_part_of_the_next_line() {
-    let terms = Terms::new();
-    terms.open("bash").await;
-    let command = "echo begun; read -s -n 1 a\necho \"got\n$a\"";
-    // Half a line is cleared.
-    let (ran, _) = tokio::join!(terms.run(command), async {
-        terms.expect("^begun$").await;
-        terms.send("yes").await
-    });
-    assert_eq!(
-        outcome(&ran),
-        ("finished", Some(0), "begun\ngot\ny\n"),
-        "{ran:#}"
-    );
-    // A whole one is the shell's, and ends the command.
-    let (ran, _) = tokio::join!(terms.run(command), async {
-        terms.expect("^begun$").await;
-        terms.send("y: left\n").await
-    });
-    assert_eq!(ran["status"], "finished", "{ran:#}");
-    assert_eq!(ran["exit_code"], json!(null), "{ran:#}");
-    let on = terms.run("echo on").await;
-    assert_eq!(outcome(&on), ("finished", Some(0), "on\n"), "{on:#}");
+async fn a_line_that_a_program_leaves_to_the_shell_ends_the_command() {
+    for shell in ["bash", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let command = "echo begun; dd bs=1 count=1 >read 2>messages\necho 'a\nb'";
+        let (ran, _) = tokio::join!(terms.run(command), async {
+            terms.expect("^begun$").await;
+            terms.send("y: left\n").await
+        });
+        assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+        assert_eq!(ran["exit_code"], json!(null), "{shell}: {ran:#}");
+        let on = terms.run("echo on").await;
+        assert_eq!(
+            outcome(&on),
+            ("finished", Some(0), "on\n"),
+            "{shell}: {on:#}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -142,6 +137,30 @@ async fn programs_of_every_kind_get_their_input_in_the_middle_of_a_command() {
         assert_eq!(ran["exit_code"], 0, "{shell}: {ran:#}");
         let output = ran["output"].as_str().unwrap();
         assert!(output.ends_with("a\nb\n"), "{shell}: {ran:#}");
+        let on = terms.run("echo on").await;
+        assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_reads_a_key_gets_one_and_leaves_none_to_the_shell() {
+    for shell in ["bash", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let keys = "import os, tty, termios\nold = termios.tcgetattr(0)\ntty.setcbreak(0)\nprint('begun')\n\
+                    print(os.read(0, 1))\ntermios.tcsetattr(0, termios.TCSADRAIN, old)\n";
+        std::fs::write(terms.home().join("key.py"), keys).unwrap();
+        let command = "python3 -u key.py\necho \"q\n$?\"\nsh -c 'exit 7'";
+        let (ran, sent) = tokio::join!(terms.run(command), async {
+            terms.expect("^begun$").await;
+            terms.call("send_input", json!({"input_text": "yes"})).await
+        });
+        let expected = ("finished", Some(7), "begun\nb'y'\nq\n0\n");
+        assert_eq!(outcome(&ran), expected, "{shell}: {ran:#} {sent:#}");
+        assert_eq!(
+            sent["message"], "typed only the first 1 byte",
+            "{shell}: {sent:#}"
+        );
         let on = terms.run("echo on").await;
         assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
     }

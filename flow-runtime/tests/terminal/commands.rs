@@ -839,14 +839,33 @@ async fn a_ctrl_c_ends_the_lines_that_are_yet_to_come() {
         let terms = Terms::new();
         terms.open(shell).await;
         // It is in front when it says so: a ctrl-c that meets the shell between two programs is the shell's.
-        let command = "sh -c 'echo begun; exec sleep 1000'\ntouch ran\necho 'a\nb'";
-        let (ran, _) = tokio::join!(terms.run(command), async {
-            terms.expect("^begun$").await;
-            terms.keys(&["ctrl-c"]).await
-        });
-        assert_eq!(ran["success"], false, "{shell}: {ran:#}");
-        let on = terms.run("echo on").await;
-        assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
-        assert!(!terms.home().join("ran").exists(), "{shell}: {ran:#}");
+        for last in ["true", "echo 'a\nb'"] {
+            let command = format!("sh -c 'echo begun; exec sleep 1000'\ntouch ran\n{last}");
+            let (ran, _) = tokio::join!(terms.run(&command), async {
+                terms.expect("^begun$").await;
+                terms.keys(&["ctrl-c"]).await
+            });
+            assert_eq!(ran["success"], false, "{shell}: {ran:#}");
+            let on = terms.run("echo on").await;
+            assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
+            assert!(!terms.home().join("ran").exists(), "{shell}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lines_that_bash_repeats_are_not_taken_for_its_word_on_them() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms.run("set -v").await;
+    for (command, code) in [
+        ("if ! false\nthen echo x\nfi", 0),
+        ("[ ! -e /none ]\necho \"$?\n\"", 0),
+        ("! true\nsh -c 'exit 3\n'", 3),
+    ] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["status"], "finished", "{ran:#}");
+        assert_eq!(ran["exit_code"], code, "{ran:#}");
+        assert_eq!(ran["error"], serde_json::Value::Null, "{ran:#}");
     }
 }

@@ -630,7 +630,11 @@ async fn a_ctrl_c_right_behind_a_short_command_leaves_its_answer_as_it_is() {
                 status => assert_eq!(status, "refused", "{told}"),
             }
             let ran = terms.run("echo on").await;
-            assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{shell} {round}: {ran:#}");
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(0), "on\n"),
+                "{shell} {round}: {ran:#}"
+            );
         }
     }
 }
@@ -639,7 +643,9 @@ async fn a_ctrl_c_right_behind_a_short_command_leaves_its_answer_as_it_is() {
 async fn a_read_that_fish_comes_to_by_a_ctrl_c_is_no_prompt() {
     let terms = Terms::new();
     terms.open("fish").await;
-    terms.send("read -P 'one? ' x; read -P 'two? ' y; echo \"($y)\"\n").await;
+    terms
+        .send("read -P 'one? ' x; read -P 'two? ' y; echo \"($y)\"\n")
+        .await;
     terms.expect_screen("one\\?").await;
     terms.keys(&["ctrl-c"]).await;
     terms.expect_screen("two\\?").await;
@@ -647,6 +653,50 @@ async fn a_read_that_fish_comes_to_by_a_ctrl_c_is_no_prompt() {
     assert_eq!(ran["status"], "busy", "{ran:#}");
     terms.send("answer\n").await;
     terms.expect("\\(answer\\)").await;
+    let ran = terms.run("echo on").await;
+    assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{ran:#}");
+}
+
+#[tokio::test]
+async fn a_shell_without_its_hooks_is_followed_behind_a_ctrl_c_and_between_answers() {
+    for (shell, unhook) in [
+        ("bash", "unset PROMPT_COMMAND"),
+        ("zsh", "precmd_functions=()"),
+    ] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        terms.run(unhook).await;
+        let (ran, _) = tokio::join!(terms.run("sh -c 'echo begun; exec sleep 1000'"), async {
+            terms.expect("^begun$").await;
+            terms.keys(&["ctrl-c"]).await
+        });
+        assert_eq!(ran["status"], "finished", "{shell}: {ran:#}");
+        assert!(
+            !ran["output"].as_str().unwrap().contains("133;"),
+            "{shell}: {ran:#}"
+        );
+        let (ran, ..) = tokio::join!(
+            terms.run("stty -echo\nread a\nread b\necho \"$a\n$b\"; stty echo"),
+            terms.send("touch one\n"),
+            terms.send("touch two\n"),
+        );
+        let output = ran["output"].as_str().unwrap();
+        assert!(
+            output.ends_with("touch one\ntouch two\n"),
+            "{shell}: {ran:#}"
+        );
+        assert_eq!(terms.run("ls").await["output"], "", "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn dash_is_followed_when_a_program_leaves_it_a_terminal_in_another_mode() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    let program = "python3 -uc 'import tty,os; tty.setcbreak(0); print(\"begun\"); os.read(0,1)'\n";
+    terms.send(program).await;
+    terms.expect("^begun$").await;
+    terms.keys(&["ctrl-c"]).await;
     let ran = terms.run("echo on").await;
     assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{ran:#}");
 }

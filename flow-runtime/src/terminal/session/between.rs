@@ -2,13 +2,12 @@
 //!
 //! Such a line is typed when the shell asks for it. What stands in the terminal by then would be read
 //! before it, as a command. So input waits until a program of the command reads the terminal, and gets
-//! there a line at a time, or until all lines of the command have been typed.
+//! there a line at a time, or a key for who reads keys. What none of them reads is not typed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::place::Rest;
-use super::run::Run;
 use super::{Phase, QUIET, Session, State};
 use crate::terminal::error::Error;
 use crate::terminal::program::Shell;
@@ -22,8 +21,12 @@ const LAST_LOOK: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::terminal) enum Way {
     All,
-    /// A line, for who reads now.
+    /// A line, for who reads lines now.
     Line,
+    /// A key, for who reads keys now: it may be the last.
+    Key,
+    /// As much as a line, for who may read keys.
+    Keys,
 }
 
 /// Inputs that wait, in the order in which they came.
@@ -113,38 +116,47 @@ impl Session {
         let met = passage.command;
         let run = state.run.as_ref();
         match run.filter(|_| state.exit.is_none()) {
-            Some(run) if run.has_lines() => {
+            Some(run) if run.has_lines() || met == Some(run.id()) => {
                 passage.command = Some(run.id());
                 match met.is_some_and(|it| it != run.id()) || run.stopped {
                     true => Some(Err(Error::NotRead)),
-                    false => self.takes_input(state, passage).then_some(Ok(Way::Line)),
+                    false => self.takes_input(state, passage).map(Ok),
                 }
             }
-            run if met.is_none() || met == run.map(Run::id) => Some(Ok(Way::All)),
-            Some(_) | None if state.exit.is_some() => Some(Ok(Way::All)),
+            Some(_) | None if met.is_none() || state.exit.is_some() => Some(Ok(Way::All)),
             Some(_) | None => Some(Err(Error::NotRead)),
         }
     }
 
-    /// Whether a program of the command that runs reads what is typed next, and not the shell.
-    fn takes_input(&self, state: &State, passage: &mut Passage<'_>) -> bool {
+    /// What a program of the command that runs takes of what is typed next, and the shell does not.
+    fn takes_input(&self, state: &State, passage: &mut Passage<'_>) -> Option<Way> {
         let runs = match state.shell {
             // It does not tell, and reads its own lines in blocks.
             Some(Shell::Posix) => state.entered && !process::reads_blocks(self.pid),
             Some(_) | None => state.phase == Phase::Running,
         };
-        if !runs || self.pty.unread() > 0 {
-            return false;
+        // A prompt may be there that the shell has not told of.
+        if !runs || state.unmarked.is_some() || self.pty.unread() > 0 {
+            return None;
         }
+        let lines = self.pty.mode().lines;
         let asleep = self.asleep();
-        let is_unseen = asleep.is_none() && process::work(self.pid).is_none();
-        let edits = !self.pty.mode().lines && !self.is_in_front();
+        let is_unseen = || asleep.is_none() && process::work(self.pid).is_none();
         let front = self.pty.foreground();
-        let reads = front.is_some_and(process::reads_terminal)
+        let way = match front.is_some_and(process::reads_terminal) {
+            true if lines => Some(Way::Line),
+            true => Some(Way::Key),
             // Who reads keys may wait for other things as well.
-            || edits && passage.rest.lasts(asleep)
-            || is_unseen && state.last_output + QUIET <= Instant::now();
+            false if !lines && !self.is_in_front() && passage.rest.lasts(asleep) => Some(Way::Keys),
+            false if is_unseen() && state.last_output + QUIET <= Instant::now() => {
+                Some(match lines {
+                    true => Way::Line,
+                    false => Way::Keys,
+                })
+            }
+            false => None,
+        };
         // In this order: it reads, and has said nothing else before that.
-        reads && !self.pty.has_output()
+        way.filter(|_| !self.pty.has_output())
     }
 }

@@ -80,6 +80,7 @@ impl Session {
     pub(in crate::terminal) async fn begun(&self) {
         let mut rest = Rest::default();
         let (mut began, mut computed) = (None, None);
+        let mut first = None;
         while let Some(since) = self.entered_lately() {
             let waits = {
                 let state = lock(&self.state);
@@ -95,6 +96,14 @@ impl Session {
                 return;
             };
             let asleep = self.asleep();
+            if front != self.pid {
+                first.get_or_insert((front, Instant::now()));
+            }
+            // One short program after another is started.
+            let several = |(it, at): (i32, Instant)| it != front && at.elapsed() >= QUIET;
+            if first.is_some_and(several) {
+                return;
+            }
             let is_there = match front == self.pid {
                 // A command of the shell itself asks for something.
                 true => self.pty.unread() == 0 && process::reads_terminal(front),

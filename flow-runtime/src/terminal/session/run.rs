@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use flow_model::tools::CommandStatus;
 use tokio::sync::oneshot;
 
-use super::script::{CLEAR, PASTE, Script};
+use super::between::Way;
+use super::script::{CLEAR, PASTE, PASTED, Script};
 use super::{Interrupt, QUIET, State};
 use crate::terminal::capture::{Capture, Shown};
 use crate::terminal::echo::Echoer;
@@ -38,8 +39,10 @@ pub(super) struct Run {
     continued: bool,
     /// What is typed, less what was.
     script: Script,
+    /// The line that was typed last.
+    line: String,
     /// Something was typed for what it runs while there were such lines: the shell may find a part of it.
-    mixed: bool,
+    mixed: Option<Way>,
     /// The next of them is typed when the shell rests and has found nothing of that.
     held: bool,
     /// The shell said that a command starts, or had no way to.
@@ -101,7 +104,8 @@ impl Run {
             unrun: false,
             continued: false,
             script,
-            mixed: false,
+            line: String::new(),
+            mixed: None,
             held: false,
             commanded: false,
             interrupted: false,
@@ -147,9 +151,10 @@ impl Run {
         self.held
     }
 
-    /// Something is typed for what it runs.
-    pub(super) fn mix(&mut self) {
-        self.mixed |= self.has_lines();
+    /// Something is typed for what it runs. What was before has been read by then, and a single key is by
+    /// who waits for it.
+    pub(super) fn mix(&mut self, way: Way) {
+        self.mixed = Some(way).filter(|way| *way != Way::Key && self.has_lines());
     }
 
     /// How many bytes of output there are, as long as there may be more.
@@ -228,7 +233,9 @@ impl Run {
             return;
         }
         self.aside.unprompt();
-        if !self.aside.is_empty() {
+        // `set -v` repeats the line.
+        let (said, _) = self.aside.output();
+        if !said.trim_ascii().is_empty() && said.trim_ascii() != self.line.trim().as_bytes() {
             self.capture.append(&mut self.aside);
             self.script.lines.clear();
             self.unrun = true;
@@ -381,14 +388,14 @@ impl State {
         self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
-    /// The shell has read a line that flow did not type: what a program has left of its input. What comes
-    /// is not the command's.
+    /// The shell has read what flow did not type: what a program has left of its input. What comes is not
+    /// the command's.
     pub(super) fn run_disturbed(&mut self) {
         if let Some(run) = &mut self.run {
             run.code = None;
         }
-        let note = "the shell has run what was typed with send_input and no program of the command has \
-                    read; the lines of the command that were not begun were not typed";
+        let note = "the shell has got what was typed with send_input and no program of the command has read, \
+                    or may have; the lines of the command that were not begun were not typed";
         self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
@@ -437,7 +444,9 @@ impl State {
     /// Types the next line of the command, or waits until the shell has read what else there is.
     fn next_line(&mut self) {
         match &mut self.run {
-            Some(run) if run.mixed => {
+            // Nothing clears what is left of keys in a terminal that edits lines.
+            Some(run) if run.mixed == Some(Way::Keys) && self.mode.lines => self.run_disturbed(),
+            Some(run) if run.mixed.is_some() => {
                 run.held = true;
                 run.look_at = Some(Instant::now());
             }
@@ -448,7 +457,7 @@ impl State {
     /// Types the line that was held back, at a prompt where nothing else is left but half a line.
     pub(super) fn type_held(&mut self) {
         if let Some(run) = &mut self.run {
-            (run.mixed, run.held) = (false, false);
+            (run.mixed, run.held) = (None, false);
             (self.left_over, self.ahead) = (false, false);
             let clears: &[u8] = match self.mode.lines {
                 true => KILL,
@@ -469,6 +478,8 @@ impl State {
             return;
         };
         let line = line.text;
+        let bare = line.strip_prefix(PASTE).unwrap_or(&line);
+        run.line = bare.trim_end_matches(PASTED).to_owned();
         let now = Instant::now();
         self.entered_at = Some(now);
         run.look_at = Some(now + QUIET);

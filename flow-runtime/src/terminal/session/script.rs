@@ -11,6 +11,8 @@ use crate::terminal::program::Shell;
 pub(super) const CLEAR: &[u8] = b"\x1b[9134~";
 /// What begins pasted text.
 pub(super) const PASTE: &str = "\x1b[200~";
+/// What ends it.
+pub(super) const PASTED: &str = "\x1b[201~";
 /// The key that makes fish fill its line from a file.
 const FILL: &str = "\x1b[9137~";
 /// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
@@ -85,10 +87,10 @@ impl Script {
     }
 }
 
-/// Whether a shell that reads a command as a whole must not: bash reads on behind a line that it cannot
-/// read, whatever was pasted with it.
+/// Whether a shell that could read a command as a whole must not: bash reads on behind a line that it
+/// cannot read and behind a ctrl-c, whatever was pasted with it.
 pub(super) fn is_read_by_line(shell: Shell, command: &str) -> bool {
-    shell == Shell::Bash && (command.contains('!') || belonging(command).contains(&true))
+    shell == Shell::Bash && command.contains('\n')
 }
 
 /// Whether a command is pasted where the shell takes that.
@@ -97,7 +99,7 @@ pub(super) fn is_pasted(command: &str) -> bool {
 }
 
 fn pasted(text: &str) -> String {
-    format!("{PASTE}{text}\x1b[201~")
+    format!("{PASTE}{text}{PASTED}")
 }
 
 /// A file with a command, as long as the shell has not begun with it.

@@ -32,12 +32,16 @@ impl Session {
         text: &str,
         keys: &[Key],
     ) -> Option<Result<usize, Error>> {
-        let state = lock(&self.state);
+        let mut state = lock(&self.state);
         match passage.way_in(&state)? {
-            Ok(open) if open != way => None,
-            Ok(_) => Some(self.type_in(state, text, keys)),
-            Err(error) => Some(Err(error)),
+            Ok(open) if open != way => return None,
+            Ok(_) => {}
+            Err(error) => return Some(Err(error)),
         }
+        if let Some(run) = &mut state.run {
+            run.mix(way);
+        }
+        Some(self.type_in(state, text, keys))
     }
 
     fn type_in(
@@ -167,9 +171,8 @@ impl State {
         let unsure = !is_fresh || self.shell == Some(Shell::Fish);
         self.missed |= typed.contains('\x03') && unsure && self.shell.is_some();
         self.touched |= !typed.is_empty();
-        if let Some(run) = self.run.as_mut().filter(|_| !typed.is_empty()) {
+        if let Some(run) = &mut self.run {
             run.stopped |= typed.contains('\x03');
-            run.mix();
         }
         if typed.is_empty() {
             // A command is typed by other means.

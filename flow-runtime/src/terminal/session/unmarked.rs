@@ -54,7 +54,9 @@ impl Session {
         // none anyway.
         let shows = state.shell != Some(Shell::Posix) && !state.hidden;
         let is_open = |it: &Interrupt| it.is_open() && (shows || it.ends_with_prompt());
-        let interrupted = state.missed && shows || state.interrupt.as_ref().is_some_and(is_open);
+        // Who shows a prompt while a command runs has lost its hooks, or is that command.
+        let missed = state.missed && shows && state.phase != Phase::Running;
+        let interrupted = missed || state.interrupt.as_ref().is_some_and(is_open);
         let quiet = || state.last_output.elapsed() >= QUIET;
         if interrupted || !self.awaits_command(state).unwrap_or_else(quiet) {
             return;
@@ -84,7 +86,8 @@ impl Session {
         // In this order: what was typed has reached it, then it waits for more, and what it wrote
         // before that is here.
         let read = self.pty.unread() == 0;
-        let there = self.is_in_front() && self.pty.mode().lines == reads_lines;
+        // A program may have left the terminal in a mode of its own to a shell that edits no line.
+        let there = self.is_in_front() && (reads_lines || !self.pty.mode().lines);
         let waits = || match reads_lines {
             // `read` takes a byte at a time, to leave the next line to others.
             true => process::reads_blocks(self.pid),
