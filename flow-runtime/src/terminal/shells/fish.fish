@@ -128,8 +128,10 @@ function __flow_asked
     builtin printf '\e]133;Q;%s%s;%s\a' $argv[1] $__flow_held $__flow_nonce >/dev/tty
 end
 
-# Clears the line, ready to be filled.
+# Clears the line, ready to be filled. A search that has found nothing takes what is typed as long as the
+# line does not change.
 function __flow_clear
+    commandline -f cancel
     commandline ''
     if test "$fish_bind_mode" != insert; and test "$fish_key_bindings" != fish_default_key_bindings
         set fish_bind_mode insert
