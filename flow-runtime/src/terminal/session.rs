@@ -191,8 +191,12 @@ struct State {
     typing: bool,
     screen: Screen,
     stream: Stream,
-    /// The position of the last input.
+    /// The position of what was typed last.
     input: u64,
+    /// The position of the last input, which may be typed in parts.
+    call: u64,
+    /// What is typed next is a part of it.
+    goes_on: bool,
     /// Up to where matches have been consumed.
     consumed: u64,
     phase: Phase,
@@ -304,7 +308,7 @@ impl Session {
 
     pub(super) fn since_input(&self) -> String {
         let state = lock(&self.state);
-        state.stream.since(state.input).to_owned()
+        state.stream.since(state.call).to_owned()
     }
 
     /// The last lines of the output.

@@ -25,6 +25,9 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// Lines of `tail` when none are asked for, and of an answer that explains itself.
 const TAIL: usize = 50;
 
+/// Bytes of a text that are not typed key by key.
+const MANY_KEYS: usize = 500;
+
 /// How far an input goes: so many bytes of its text, and so many of its keys.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
@@ -221,8 +224,8 @@ impl Terminals {
             let left = &text[*typed..];
             let line = Part::line(way, text, keys, *typed);
             let part = match way {
-                // A sequence is a key.
-                Way::Key if left.contains('\x1b') => line,
+                // A sequence is a key, and who gets much reads on.
+                Way::Key if left.contains('\x1b') || left.len() > MANY_KEYS => line,
                 Way::Key => match left.chars().next() {
                     Some(key) => Part {
                         text: *typed + key.len_utf8(),

@@ -490,3 +490,22 @@ async fn calls_at_the_same_time_type_in_the_order_in_which_they_came() {
         assert_eq!(ran["output"], "0\n1\n2\n", "{shell}: {ran:#}");
     }
 }
+
+#[tokio::test]
+async fn what_a_program_that_reads_a_key_leaves_is_known_at_the_prompt() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let keys = "import os, tty, termios\nold = termios.tcgetattr(0)\ntty.setcbreak(0)\nprint('begun')\n\
+                    print(os.read(0, 1))\ntermios.tcsetattr(0, termios.TCSADRAIN, old)\n";
+        std::fs::write(terms.home().join("key.py"), keys).unwrap();
+        terms.send("python3 -u key.py\n").await;
+        terms.expect("^begun$").await;
+        terms.send("yes").await;
+        terms.expect("b'y'").await;
+        let ran = terms.run("echo on").await;
+        assert_eq!(ran["status"], "refused", "{shell}: {ran:#}");
+        terms.keys(&["ctrl-u"]).await;
+        assert_eq!(terms.run("echo on").await["output"], "on\n", "{shell}");
+    }
+}

@@ -16,6 +16,8 @@ use crate::terminal::{lock, process};
 /// When it is first looked who reads; every look after it comes twice as late, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LAST_LOOK: Duration = Duration::from_millis(50);
+/// How long a program may be at work between two keys of an input.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// How much may be typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,10 @@ pub(in crate::terminal) struct Passage<'s> {
     rest: Rest,
     /// Its place among those that wait.
     place: Option<u64>,
+    /// When a key of it was taken last by who reads keys.
+    keyed_at: Option<Instant>,
+    /// A part of it was typed.
+    begun: bool,
 }
 
 impl Drop for Passage<'_> {
@@ -90,6 +96,11 @@ impl Passage<'_> {
         way
     }
 
+    /// A part of it is typed. Says whether one was before.
+    pub(super) fn begins(&mut self) -> bool {
+        std::mem::replace(&mut self.begun, true)
+    }
+
     fn is_next(&self) -> bool {
         let queue = lock(&self.session.queue);
         let first = queue.waiting.front();
@@ -104,6 +115,8 @@ impl Session {
             command: None,
             rest: Rest::default(),
             place: None,
+            keyed_at: None,
+            begun: false,
         }
     }
 
@@ -123,8 +136,30 @@ impl Session {
                     false => self.takes_input(state, passage).map(Ok),
                 }
             }
-            Some(_) | None if met.is_none() || state.exit.is_some() => Some(Ok(Way::All)),
+            Some(_) | None if met.is_none() || state.exit.is_some() => {
+                self.takes_key(state, passage).map(Ok)
+            }
             Some(_) | None => Some(Err(Error::NotRead)),
+        }
+    }
+
+    /// Whether what is typed goes to a program that reads keys in front of a shell that edits no line: a
+    /// key at a time, since nothing tells, or clears, what it would leave of them to that shell.
+    fn takes_key(&self, state: &State, passage: &mut Passage<'_>) -> Option<Way> {
+        let is_before = state.shell == Some(Shell::Posix) && state.exit.is_none();
+        let front = self.pty.foreground().filter(|front| *front != self.pid);
+        let Some(front) = front.filter(|_| is_before && !self.pty.mode().lines) else {
+            return Some(Way::All);
+        };
+        let reads = self.pty.unread() == 0 && process::reads_terminal(front);
+        match passage.keyed_at {
+            _ if reads => {
+                passage.keyed_at = Some(Instant::now());
+                Some(Way::Key)
+            }
+            // It may be about to end.
+            Some(at) if at.elapsed() < LONGEST => None,
+            Some(_) | None => Some(Way::All),
         }
     }
 

@@ -119,7 +119,11 @@ impl State {
         let untouched = self.stream.end() == self.input;
         self.stream.end_line();
         if untouched {
-            self.input = self.stream.end();
+            let end = self.stream.end();
+            if self.call == self.input {
+                self.call = end;
+            }
+            self.input = end;
         }
     }
 

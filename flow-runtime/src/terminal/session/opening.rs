@@ -164,6 +164,8 @@ impl State {
             screen: Screen::new(options.size, options.scrollback),
             stream: Stream::new(options.window),
             input: 0,
+            call: 0,
+            goes_on: false,
             consumed: 0,
             phase: Phase::Starting,
             asks: false,

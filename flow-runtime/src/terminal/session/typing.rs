@@ -41,6 +41,7 @@ impl Session {
         if let Some(run) = &mut state.run {
             run.mix(way);
         }
+        state.goes_on = passage.begins();
         Some(self.type_in(state, text, keys))
     }
 
@@ -50,6 +51,8 @@ impl Session {
         text: &str,
         keys: &[Key],
     ) -> Result<usize, Error> {
+        // What is not typed is not gone on with.
+        let goes_on = std::mem::take(&mut state.goes_on);
         if let Some(exit) = state.exit {
             return Err(Error::Ended(exit.words()));
         }
@@ -104,6 +107,7 @@ impl Session {
         state.unsettled = self.is_in_doubt(&state);
         // A shell that rests at its prompt has read all that was typed ahead.
         state.ahead &= state.unsettled || state.phase != Phase::Prompt;
+        state.goes_on = goes_on;
         state.expect(&typed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
@@ -160,7 +164,10 @@ impl State {
         }
         self.addressee = addressee;
         self.input = self.stream.end();
-        self.consumed = self.consumed.max(self.input);
+        if !std::mem::take(&mut self.goes_on) {
+            self.call = self.input;
+            self.consumed = self.consumed.max(self.input);
+        }
         let several = typed.contains('\r') || typed.matches('\n').nth(1).is_some();
         self.ahead = match typed.is_empty() {
             true => self.ahead && !at_prompt,

@@ -48,7 +48,7 @@ impl Session {
             id,
             pattern,
             target,
-            from: state.consumed.max(state.input),
+            from: state.consumed.max(state.call),
             version: u64::MAX,
             tentative: false,
             answer: Some(sender),
