@@ -136,7 +136,9 @@ impl Session {
                 let state = lock(&self.state);
                 let lately = state.signalled_at.is_some_and(|at| at.elapsed() < LONGEST);
                 // A POSIX shell has no way to tell that a command runs.
-                let runs = state.shell == Some(Shell::Posix) && state.typed && state.entered;
+                let ahead = || state.ahead && self.awaits_command(&state) == Some(false);
+                let entered = state.typed && state.entered;
+                let runs = state.shell == Some(Shell::Posix) && (entered || ahead());
                 let waits = match state.phase {
                     Phase::Prompt if !runs => false,
                     Phase::Prompt | Phase::Running => !rest.lasts(self.asleep()),
