@@ -1,7 +1,7 @@
 //! What a host does for a run: commands, tools, questions, delegates, calls of other workflows.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flow_model::graph::PromptKind;
@@ -19,6 +19,7 @@ use crate::run::{
     AGENT_TIMEOUT, Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal, unfit,
 };
 use crate::secret;
+use crate::terminal::Untold;
 use crate::value::Value;
 
 impl Host {
@@ -82,7 +83,6 @@ impl Host {
 
     async fn deed(&self, doing: &Doing, action: &Action) -> Option<Happening> {
         let (run, base) = (doing.run, &*doing.directory);
-        let closed = doing.closed.as_deref();
         let id = action.id;
         let options = &self.inner.options;
         let failed = |error: Failure| Happening::Failed {
@@ -125,7 +125,7 @@ impl Host {
                 builtin: true,
                 parameters,
             } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
-                let called = self.in_terminal(terminals, run, action, tool, parameters, closed);
+                let called = self.in_terminal(terminals, doing, action, tool, parameters);
                 Some(called.await)
             }
             Deed::Environment {
@@ -615,6 +615,24 @@ pub(super) struct Doing {
     pub(super) closed: Option<String>,
     /// Who hears of a run that is called; `None` when such a run is let go of once it waits.
     pub(super) caller: Option<Caller>,
+    /// The terminal session that it has opened, until the run has heard of it.
+    pub(super) untold: Mutex<Option<Untold>>,
+}
+
+impl Doing {
+    /// A session was opened, which is closed where the run does not hear of it.
+    pub(super) fn opened(&self, untold: Option<Untold>) {
+        *self.untold() = untold;
+    }
+
+    /// The session that it has opened.
+    pub(super) fn take_untold(&self) -> Option<Untold> {
+        self.untold().take()
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<Untold>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The run that a call begins. It follows from the call's key.

@@ -6,7 +6,7 @@ mod report;
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -24,6 +24,7 @@ use crate::run::{
     Action, ActionId, Deed, Due, Effect, Event, Failure, FailureKind, Happening, Place, Program,
     Refusal, Run, Status,
 };
+use crate::terminal::Untold;
 use crate::value::Value;
 use listing::Listed;
 
@@ -106,7 +107,8 @@ enum Turn {
     reason = "nearly every one is the large one"
 )]
 pub(super) enum Message {
-    Happened(Happening),
+    /// With the terminal session that was opened, which is closed where this is not recorded.
+    Happened(Happening, Option<Untold>),
     /// Nobody is there to answer this.
     Parked(ActionId),
     /// What was called waits; whoever drives it stays.
@@ -237,7 +239,7 @@ impl Driver {
                 }));
                 if sessions::types(&action.what) {
                     let happening = sessions::interrupted(action);
-                    let _ = self.happened.send(Message::Happened(happening));
+                    let _ = self.happened.send(happened(happening));
                     continue;
                 }
             }
@@ -258,7 +260,7 @@ impl Driver {
                 // Whoever began it is gone.
                 Effect::Act(action) if !fresh && sessions::types(&action.what) => {
                     let happening = sessions::interrupted(action);
-                    let _ = self.happened.send(Message::Happened(happening));
+                    let _ = self.happened.send(happened(happening));
                 }
                 _ => self.act(effect),
             }
@@ -502,7 +504,7 @@ impl Driver {
     /// Takes in what came of something under way.
     pub(super) async fn take(&mut self, message: Message) -> Result<(), Error> {
         match message {
-            Message::Happened(happening) => self.happen(happening).await,
+            Message::Happened(happening, untold) => self.happen(happening, untold).await,
             Message::Parked(action) => {
                 self.tasks.remove(&action);
                 // Somebody else may have answered it meanwhile.
@@ -527,7 +529,7 @@ impl Driver {
     /// Lets go of what came of something under way: whoever has the run by now sees to it.
     pub(super) fn leave(&mut self, message: &Message) {
         match message {
-            Message::Happened(happening) => {
+            Message::Happened(happening, _) => {
                 if let Some(ended) = happening.ends() {
                     self.give_up(ended);
                 }
@@ -563,8 +565,9 @@ impl Driver {
         })
     }
 
-    /// Records and applies an event, then does what follows from it.
-    async fn happen(&mut self, happening: Happening) -> Result<(), Error> {
+    /// Records and applies an event, then does what follows from it. A terminal session that it tells
+    /// of is the run's once it is recorded, else it is closed.
+    async fn happen(&mut self, happening: Happening, untold: Option<Untold>) -> Result<(), Error> {
         if let Some(ended) = happening.ends() {
             self.tasks.remove(&ended);
             self.parked.remove(&ended);
@@ -572,6 +575,9 @@ impl Driver {
         let has_called = self.has_called;
         match self.append(happening.clone()).await {
             Ok(effects) => {
+                if let Some(untold) = untold {
+                    untold.told();
+                }
                 let stops = |effect: &Effect| matches!(effect, Effect::Stop(_));
                 let is_late = matches!(happening, Happening::TimedOut { .. });
                 let forgets = has_called && (is_late || effects.iter().any(stops));
@@ -585,7 +591,7 @@ impl Driver {
             Err(Error::Journal(journal::Error::Fenced { .. })) => {
                 // Somebody else wrote first: take that in, and say ours again.
                 self.catch_up()?;
-                let _ = self.happened.send(Message::Happened(happening));
+                let _ = self.happened.send(Message::Happened(happening, untold));
                 Ok(())
             }
             // Nobody is there to correct what a tool returned here: its step has failed.
@@ -599,7 +605,7 @@ impl Driver {
                     error,
                     result,
                 };
-                Box::pin(self.happen(failed)).await
+                Box::pin(self.happen(failed, None)).await
             }
             Err(Error::Refused(_)) => Ok(()),
             Err(error) => Err(error),
@@ -797,13 +803,13 @@ impl Driver {
                     timer,
                     tokio::spawn(async move {
                         tokio::time::sleep(pause).await;
-                        let _ = happened.send(Message::Happened(Happening::Woke { timer }));
+                        let _ = happened.send(self::happened(Happening::Woke { timer }));
                     }),
                 );
             }
             Effect::Stop(action) => self.give_up(action),
             Effect::Yield => {
-                let _ = self.happened.send(Message::Happened(Happening::Continued));
+                let _ = self.happened.send(happened(Happening::Continued));
             }
             Effect::Entered(_) | Effect::Left { .. } | Effect::Told { .. } | Effect::Finish(_) => {}
         }
@@ -830,6 +836,7 @@ impl Driver {
             agent_driven,
             closed: closed.map(str::to_owned),
             caller,
+            untold: Mutex::default(),
         };
         let stopping = std::mem::take(&mut self.stopping);
         self.tasks.insert(
@@ -839,7 +846,7 @@ impl Driver {
                     let _ = task.await;
                 }
                 let message = match host.perform(&doing, &action).await {
-                    Some(happening) => Message::Happened(happening),
+                    Some(happening) => Message::Happened(happening, doing.take_untold()),
                     None => Message::Parked(id),
                 };
                 let _ = happened.send(message);
@@ -856,6 +863,11 @@ impl Driver {
             let _ = task.await;
         }
     }
+}
+
+/// That something has happened which tells of no terminal session.
+fn happened(happening: Happening) -> Message {
+    Message::Happened(happening, None)
 }
 
 /// Ticks when a host is to look whether somebody else has written to its run.

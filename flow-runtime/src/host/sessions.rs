@@ -8,12 +8,13 @@ use flow_model::graph::{Graph, Kind, ToolRef};
 use flow_model::tools::{self, ListTerminalSessionsRequest, OpenTerminalRequest, Toolset};
 use serde_json::Value as Json;
 
+use super::deed::Doing;
 use super::driver::look;
 use super::local::{Error, Host, Inner, StartOptions, now};
 use crate::journal::{RunId, Status};
 use crate::run::frame::ROOT;
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run};
-use crate::terminal::{self, CallError, Place, Terminals, Unnamed};
+use crate::terminal::{self, CallError, Place, Terminals, Unnamed, Untold};
 use crate::value::Value;
 
 /// Longer than any run waits for a prompt that has no limit of its own.
@@ -117,26 +118,32 @@ pub(super) fn interrupted(action: &Action) -> Happening {
 }
 
 impl Host {
-    /// Calls a tool of terminals. `closed` is the session that the run had, where it has none any
-    /// more: it goes on in nobody else's.
+    /// Calls a tool of terminals. A run that had a session and has none any more goes on in nobody
+    /// else's.
     pub(super) async fn in_terminal(
         &self,
         terminals: &Terminals,
-        run: RunId,
+        doing: &Doing,
         action: &Action,
         tool: &str,
         parameters: &Value,
-        closed: Option<&str>,
     ) -> Happening {
-        let unnamed = match closed {
-            Some(session) => Unnamed::Closed(session.to_owned()),
+        let run = doing.run;
+        let unnamed = match &doing.closed {
+            Some(session) => Unnamed::Closed(session.clone()),
             None if tool == "exit_terminal" => Unnamed::NoneToClose,
             None => Unnamed::LatestFree,
         };
         let terminals = terminals.of(&self.circle(run)).meaning(unnamed);
         let terminals = &terminals.owned_by(run).interrupting(action.deadline);
         let answer = match tool {
-            "open_terminal" => self.open_terminal(terminals, parameters.to_json()).await,
+            "open_terminal" => {
+                let opened = self.open_terminal(terminals, parameters.to_json()).await;
+                opened.map(|(answer, untold)| {
+                    doing.opened(untold);
+                    answer
+                })
+            }
             _ => terminals.call(tool, parameters.to_json()).await,
         };
         match answer {
@@ -216,19 +223,20 @@ impl Host {
         }
     }
 
-    /// Opens a session that is the run's own. It stays so when the run no longer waits for it.
+    /// Opens a session that is the run's own. It is closed where the run does not hear of it.
     async fn open_terminal(
         &self,
         terminals: &Terminals,
         parameters: Json,
-    ) -> Result<Json, CallError> {
+    ) -> Result<(Json, Option<Untold>), CallError> {
         let request: OpenTerminalRequest = tools::request(parameters)?;
         let begun = terminals.begin(&request);
         // Before anything is waited for: whoever waits may be stopped.
         self.attend_sessions();
-        let opened = Terminals::opened(request, begun).await;
+        let (response, untold) = Terminals::opened(request, begun).await;
         // The response has text keys, which every value can hold.
-        Ok(serde_json::to_value(opened).unwrap_or_default())
+        let answer = serde_json::to_value(response).unwrap_or_default();
+        Ok((answer, untold))
     }
 
     /// Looks from now on, as long as there are any, how runs end that have sessions of their own:

@@ -283,6 +283,18 @@ impl Terminals {
         }
     }
 
+    /// Closes a session that nobody knows of, without waiting for it where that is possible.
+    pub(super) fn discard(&self, session: &Arc<Session>) {
+        if Handle::try_current().is_ok() {
+            drop(self.end(|known| known.id == session.id));
+            return;
+        }
+        let mut sessions = lock(&self.inner.sessions);
+        sessions.retain(|known| known.id != session.id);
+        drop(sessions);
+        session.finish();
+    }
+
     /// Takes sessions off the list and ends them, also when whoever asked for it goes away.
     fn end(&self, is_meant: impl Fn(&Session) -> bool) -> Vec<JoinHandle<bool>> {
         let ended: Vec<_> = {

@@ -17,6 +17,7 @@ use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
 use super::session::{Session, Way};
+use super::untold::Untold;
 
 /// How long a shell may take to show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
@@ -51,8 +52,8 @@ impl Part {
     }
 }
 
-/// A session whose program was started, or why it was not.
-pub(crate) struct Begun(Result<Arc<Session>, Error>);
+/// A session whose program was started, or why it was not. Dropping it closes the session.
+pub(crate) struct Begun(Result<Untold, Error>);
 
 fn stamp() -> String {
     crate::run::time::iso(super::now())
@@ -95,20 +96,30 @@ impl Terminals {
         serde_json::to_value(self.masked(response)).unwrap_or(Value::Null)
     }
 
-    /// Opens a session and waits for its first prompt, or for its program to fall quiet.
+    /// Opens a session and waits for its first prompt, or for its program to fall quiet. Whoever
+    /// does not wait for the answer leaves no session behind.
     pub async fn open(&self, request: OpenTerminalRequest) -> OpenTerminalResponse {
         let begun = self.begin(&request);
-        Terminals::opened(request, begun).await
+        let (response, untold) = Terminals::opened(request, begun).await;
+        if let Some(untold) = untold {
+            untold.told();
+        }
+        response
     }
 
     /// Starts the program of a session, which is known from then on.
     pub(crate) fn begin(&self, request: &OpenTerminalRequest) -> Begun {
         let directory = request.working_directory.as_deref();
-        Begun(self.start(&request.shell, directory, &request.environment))
+        let started = self.start(&request.shell, directory, &request.environment);
+        Begun(started.map(|session| Untold::new(self, session)))
     }
 
     /// Waits for the first prompt of a session that was begun, or for its program to fall quiet.
-    pub(crate) async fn opened(request: OpenTerminalRequest, begun: Begun) -> OpenTerminalResponse {
+    /// Also gives the session, which is closed unless somebody is told of it.
+    pub(crate) async fn opened(
+        request: OpenTerminalRequest,
+        begun: Begun,
+    ) -> (OpenTerminalResponse, Option<Untold>) {
         let mut response = OpenTerminalResponse {
             success: false,
             session_id: None,
@@ -118,21 +129,20 @@ impl Terminals {
             timestamp: String::new(),
             error: None,
         };
-        match begun.0 {
-            Ok(session) => {
-                let limit = match session.program.shell {
-                    Some(_) => FIRST_PROMPT,
-                    None => FIRST_WORD,
-                };
-                session.settled(limit).await;
-                response.success = true;
-                response.session_id = Some(session.id.clone());
-                response.screen_content = Some(session.visible());
-            }
-            Err(error) => response.error = Some(error.to_string()),
+        let failed = |error: &Error| response.error = Some(error.to_string());
+        let untold = begun.0.inspect_err(failed).ok();
+        if let Some(session) = untold.as_ref().and_then(Untold::session) {
+            let limit = match session.program.shell {
+                Some(_) => FIRST_PROMPT,
+                None => FIRST_WORD,
+            };
+            session.settled(limit).await;
+            response.success = true;
+            response.session_id = Some(session.id.clone());
+            response.screen_content = Some(session.visible());
         }
         response.timestamp = stamp();
-        response
+        (response, untold)
     }
 
     /// Types text and presses keys.

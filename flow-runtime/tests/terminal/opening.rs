@@ -59,6 +59,29 @@ async fn what_cannot_be_opened_is_an_error_before_anything_starts() {
 }
 
 #[tokio::test]
+async fn whoever_does_not_wait_for_an_opening_leaves_no_session() {
+    let terms = Terms::new();
+    let [pid, gate] = ["pid", "gate"].map(|name| {
+        let pipe = terms.home().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        pipe.display().to_string()
+    });
+    let startup = format!("echo $$ >'{pid}'; read word <'{gate}'\n");
+    std::fs::write(terms.home().join(".bashrc"), startup).unwrap();
+    let begun = tokio::task::spawn_blocking(move || std::fs::read_to_string(pid).unwrap());
+    let begun = tokio::select! {
+        id = terms.open("bash") => panic!("{id} is open"),
+        begun = begun => begun.unwrap(),
+    };
+    assert!(terms.terminals.sessions().is_empty());
+    // With those that are on their way out.
+    terms.terminals.close_all().await;
+    let process = PathBuf::from(format!("/proc/{}", begun.trim()));
+    assert!(!process.exists(), "{begun}");
+}
+
+#[tokio::test]
 async fn any_program_can_be_opened() {
     let terms = Terms::new();
     let opened = terms.call("open_terminal", json!({"shell": "gdb"})).await;

@@ -101,6 +101,45 @@ async fn a_session_that_is_being_opened_is_closed_when_its_run_is_cancelled() {
     assert_eq!(report.status, ReportStatus::Cancelled);
 }
 
+#[tokio::test]
+async fn an_opening_that_outlasts_its_time_leaves_no_session() {
+    let world = World::new(&[]);
+    // Nobody lets the shell in.
+    let _gate = Gate::new(&world);
+    let home = world.root.path().display();
+    let states = format!(
+        r#"
+initial_state: open
+states:
+  open:
+    action: {{tool: open_terminal, params: {{environment: {{HOME: "{home}"}}}}}}
+    timeout: 0.2
+    on_timeout: look
+  look: {{action: {{tool: list_terminal_sessions}}}}
+"#
+    );
+    let report = world.completed(&states, here()).await;
+    assert_eq!(report.session, None);
+    let log = world.log(report.run);
+    let looked = log.iter().find(|entry| entry["state"] == "look").unwrap();
+    assert_eq!(looked["result"]["total_sessions"], 0, "{looked:#}");
+    let steps = format!(
+        r#"
+steps:
+  - id: open
+    type: mcp_call
+    tool: open_terminal
+    parameters: {{environment: {{HOME: "{home}"}}}}
+    timeout: 200ms
+    retry: {{attempts: 3}}
+    on_error: continue
+"#
+    );
+    world.completed(&steps, here()).await;
+    assert!(world.terminals.sessions().is_empty());
+    world.terminals.close_all().await;
+}
+
 fn cancelled() -> Happening {
     Happening::Cancelled {
         reason: "enough".to_owned(),
