@@ -91,7 +91,7 @@ fn resumed(arguments: &ResumeArguments, output: &mut Output) -> Result<Exit> {
         Status::Running | Status::Waiting | Status::Sleeping => engine.host.outermost(run)?,
         Status::Completed | Status::Cancelled => run,
     };
-    go_on(&mut engine, &screen, run, &arguments.driving, output)
+    go_on(&mut engine, &screen, run, &arguments.driving, held, output)
 }
 
 fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
@@ -125,7 +125,10 @@ fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
         Err(error @ host::Error::NotAsked { .. }) => return Err(unused(&error, outermost).into()),
         Err(error) => return Err(error.into()),
     };
-    let exit = go_on(&mut engine, &screen, outermost, &arguments.driving, output)?;
+    // A run that was called can be answered anywhere; its caller may go on elsewhere alone.
+    let who = |error: &anyhow::Error| held(error).or_else(|| kept(error).map(Some));
+    let driving = &arguments.driving;
+    let exit = go_on(&mut engine, &screen, outermost, driving, who, output)?;
     // However the run goes on, the answer was not taken.
     Ok(match exit {
         Exit::Interrupted => exit,
@@ -171,25 +174,33 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
                 ));
             }
             Err(error) if held(&error).is_some() => {}
-            Err(error) => return Err(error),
+            Err(error) => match kept(&error) {
+                Some(owner) => output.tell(format_args!(
+                    "{caller}, which called it, goes on in the process {owner}, where its terminal \
+                     session is"
+                )),
+                None => return Err(error),
+            },
         }
     }
     Ok(Exit::Done)
 }
 
-/// Drives a run and tells how it stands then.
+/// Drives a run and tells how it stands then, or who else goes on with it, which `who` tells from
+/// why it cannot be driven here.
 fn go_on(
     engine: &mut Engine,
     screen: &Screen,
     run: RunId,
     driving: &Driving,
+    who: impl Fn(&anyhow::Error) -> Option<Option<u32>>,
     output: &mut Output,
 ) -> Result<Exit> {
     let driven = engine.drive(run);
     screen.end();
     let report = match driven {
         Ok(report) => report,
-        Err(error) => match held(&error) {
+        Err(error) => match who(&error) {
             Some(pid) => {
                 let who = pid.map_or_else(
                     || "another process".to_owned(),
@@ -213,6 +224,14 @@ fn go_on(
 fn held(error: &anyhow::Error) -> Option<Option<u32>> {
     match error.downcast_ref::<host::Error>() {
         Some(host::Error::Journal(journal::Error::Held { pid, .. })) => Some(*pid),
+        _ => None,
+    }
+}
+
+/// Who has the terminal session of a run, when that is why it cannot be driven here.
+fn kept(error: &anyhow::Error) -> Option<u32> {
+    match error.downcast_ref::<host::Error>() {
+        Some(host::Error::SessionElsewhere { owner, .. }) => Some(*owner),
         _ => None,
     }
 }

@@ -281,7 +281,9 @@ pub(crate) fn show(arguments: &ShowArguments, output: &mut Output) -> Result<Exi
             plain,
         ),
     ];
-    if interrupted {
+    // What it waited for may have ended without anybody who goes on with it.
+    let is_left = known.status == Status::Waiting && pending.is_empty() && !journal.is_held(run);
+    if interrupted || is_left {
         let way = format!("flow resume {run}");
         rows.push(field("goes on with", &way, plain));
     }

@@ -215,6 +215,48 @@ states:
         expect(stands["final_variables"], tell_output="Ada\n", session_id=session)
 
 
+async def a_run_goes_on_in_its_server_when_the_run_it_has_called_ends_elsewhere(place):
+    place.workflow("inner", """\
+name: inner
+steps: [{id: ask, type: prompt, kind: confirm, message: Go on?}]
+""")
+    place.workflow("outer", """\
+name: outer
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: call}]
+  call:
+    action: {tool: run_workflow, params: {workflow_name: inner}}
+    transitions: [{condition: success, next_state: tell}]
+  tell:
+    action: {tool: run_command, params: {command: echo told}}
+""")
+    async with place.connect() as client:
+        async def begun():
+            ran = await call(client, "run_workflow", {"workflow_name": "outer"})
+            expect(ran, status="waiting")
+            listed = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+            return ran["workflow_id"], next(it["run_id"] for it in listed if it["parent"] == ran["workflow_id"])
+
+        async def stands(run):
+            return await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60})
+
+        outer, inner = await begun()
+        await place.flow("cancel", inner)
+        ended = await stands(outer)
+        expect(ended, status="failed")
+        assert "`inner` was cancelled" in ended["error"], ended
+        expect(await call(client, "list_terminal_sessions"), total_sessions=0)
+        outer, inner = await begun()
+        # The run is not over for whoever has answered.
+        await place.flow("answer", outer, "true", code=5)
+        ended = await stands(outer)
+        expect(ended, status="completed")
+        expect(ended["final_variables"], tell_output="told\n")
+
+
 async def until_done(client, run):
     while True:
         stands = await call(client, "get_next_step", {"workflow_id": run})

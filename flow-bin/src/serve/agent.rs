@@ -271,6 +271,7 @@ async fn get_workflow_status(
 ) -> Result<GetWorkflowStatusResponse, Refused> {
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
+    server.host.go_on_with_left();
     server.settled(run, wait, &call).await;
     let extent = Extent::Answer {
         log: request.include_log,
@@ -498,7 +499,7 @@ fn answer(server: &Server, turn: Turn) -> Result<NextStepResponse, Refused> {
         .as_ref()
         .map(|report| standing::return_values(report, Some(&mut room)));
     let status = standing::turn_status(turn.status);
-    let way_on = report.and_then(|report| standing::way_on(&report, status, false));
+    let way_on = report.and_then(|report| standing::way_on(server, &report, status, false));
     Ok(NextStepResponse {
         workflow_id: turn.run.to_string(),
         task_id: turn.task,

@@ -100,10 +100,15 @@ impl Server {
         }
     }
 
-    /// Whether a run goes on by itself: the journal says so, and nobody is asked.
+    /// Whether a run goes on by itself, and nobody is asked.
     fn is_going(&self, run: RunId) -> bool {
+        let goes = |status| match status {
+            Status::Running | Status::Sleeping => true,
+            // It is being taken up.
+            Status::Waiting => self.host.driven(run).is_some(),
+            Status::Completed | Status::Failed | Status::Cancelled => false,
+        };
         let record = self.host.journal().run(run);
-        let goes = |status| matches!(status, Status::Running | Status::Sleeping);
         if !record.is_ok_and(|record| goes(record.status)) {
             return false;
         }

@@ -134,7 +134,12 @@ pub(super) fn is_interrupted(status: LoopStatus, alive: bool) -> bool {
 }
 
 /// What leads on from where a run stands, where that is not to answer it.
-pub(super) fn way_on(report: &Report, status: LoopStatus, alive: bool) -> Option<String> {
+pub(super) fn way_on(
+    server: &Server,
+    report: &Report,
+    status: LoopStatus,
+    alive: bool,
+) -> Option<String> {
     let resume = format!("`resume_workflow` with workflow_id {}", report.run);
     if is_interrupted(status, alive) {
         return Some(format!(
@@ -149,6 +154,10 @@ pub(super) fn way_on(report: &Report, status: LoopStatus, alive: bool) -> Option
         ));
     }
     match status {
+        // What it waited for has ended where it could not go on.
+        LoopStatus::Waiting if !alive && !asks(server, report).unwrap_or(true) => Some(format!(
+            "the run waits for nobody any more: {resume} goes on"
+        )),
         LoopStatus::Sleeping if !alive => Some(format!("nobody wakes the run: {resume} does")),
         LoopStatus::Failed => {
             let error = report.error.as_ref()?;
@@ -333,7 +342,7 @@ impl Standing {
             status: told(status, alive),
             alive,
             interrupted: is_interrupted(status, alive),
-            note: note.or_else(|| way_on(&report, status, alive)),
+            note: note.or_else(|| way_on(server, &report, status, alive)),
             wake_at: wakes.map(time::iso),
             is_agents,
             step,

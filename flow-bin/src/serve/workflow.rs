@@ -467,7 +467,7 @@ async fn answered(
 fn note(server: &Server, report: &Report, driven: bool) -> Result<Option<String>, Refused> {
     let status = standing::loop_status(server, report)?;
     let alive = driven || standing::is_alive(server, report.run);
-    Ok(standing::way_on(report, status, alive))
+    Ok(standing::way_on(server, report, status, alive))
 }
 
 /// How a run stands, in the words of the run tools.

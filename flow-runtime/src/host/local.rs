@@ -77,7 +77,8 @@ pub enum Error {
     #[error(
         "the run works in the terminal session `{session}`, which the process {owner} has: it can \
          only go on there, where its session is; answer it there (a server takes \
-         `submit_result`), or end that process, and the session with it, first"
+         `submit_result`, and `resume_workflow` where nothing is asked), or end that process, and \
+         the session with it, first"
     )]
     SessionElsewhere {
         /// The session.
@@ -569,6 +570,7 @@ impl Host {
     ) -> Result<(Report, bool), Error> {
         let lock = self.journal().lock(run)?;
         let presence = self.inner.presences.enter(run);
+        self.take_up(run);
         self.end_orphans(run).await?;
         let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
         if driver.run.status() == Status::Running {
@@ -588,8 +590,15 @@ impl Host {
         drop(presence);
         let report = report?;
         let waits = report.status == ReportStatus::Waiting && !driver.run.is_agent_driven();
-        let moved =
-            waits && report.missing_secrets.is_empty() && self.has_moved(run, &driver.run)?;
+        if !waits || !report.missing_secrets.is_empty() {
+            return Ok((report, false));
+        }
+        // Read before it is looked whether one of them has ended.
+        let awaited = self.awaited_here(run, &driver.run)?;
+        let moved = self.has_moved(run, &driver.run)?;
+        if !moved {
+            self.leave_here(run, awaited);
+        }
         Ok((report, moved))
     }
 

@@ -9,7 +9,7 @@ use flow_model::tools::{self, ListTerminalSessionsRequest, OpenTerminalRequest, 
 use serde_json::Value as Json;
 
 use super::deed::Doing;
-use super::driver::look;
+use super::driver::{Driver, look};
 use super::local::{Error, Host, Inner, StartOptions, now};
 use crate::journal::{RunId, Status};
 use crate::run::frame::ROOT;
@@ -27,13 +27,20 @@ const MARGIN: u64 = 100;
 pub(super) struct RunSessions {
     /// Who shares the sessions of runs, where somebody does.
     circles: Mutex<HashMap<RunId, String>>,
-    /// Whether somebody looks how the runs end that have sessions of their own.
+    /// Runs that can only go on here, where their sessions are, and that were let go of while they
+    /// wait for others that they have called; with those.
+    left: Mutex<HashMap<RunId, Vec<RunId>>>,
+    /// Whether somebody looks how those end, and the runs that have sessions of their own.
     attended: Mutex<bool>,
 }
 
 impl RunSessions {
     fn circles(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
         self.circles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, HashMap<RunId, Vec<RunId>>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn attended(&self) -> MutexGuard<'_, bool> {
@@ -82,6 +89,13 @@ fn works_in_terminals(graph: &Graph) -> bool {
 /// Whether a workflow works in terminals, or calls others that may.
 fn may_need_session(graph: &Graph) -> bool {
     works_in_terminals(graph) || any_node(graph, |kind| matches!(kind, Kind::Call(_)))
+}
+
+/// The session that a run cannot go on without.
+fn needed_session(run: &Run) -> Option<&str> {
+    let data = run.data()?;
+    let session = data.session_at_hand(data.frames.get(&ROOT))?;
+    may_need_session(run.program().graph()).then_some(session)
 }
 
 fn any_node(graph: &Graph, is_meant: impl Fn(&Kind) -> bool) -> bool {
@@ -202,16 +216,10 @@ impl Host {
     ///
     /// [`Error::SessionElsewhere`].
     pub(super) fn expect_session_here(&self, run: &Run) -> Result<(), Error> {
-        let session = run.data().and_then(|data| {
-            let root = data.frames.get(&ROOT);
-            data.session_at_hand(root)
-        });
-        let Some(session) = session else {
+        let Some(session) = needed_session(run) else {
             return Ok(());
         };
-        let terminals = self.inner.options.terminals.as_ref();
-        let is_here = terminals.is_some_and(|terminals| terminals.exists(session));
-        if is_here || !may_need_session(run.program().graph()) {
+        if self.has_session(session) {
             return Ok(());
         }
         match terminal::owner_of(session).filter(|owner| *owner != std::process::id()) {
@@ -221,6 +229,74 @@ impl Host {
             }),
             None => Ok(()),
         }
+    }
+
+    fn has_session(&self, session: &str) -> bool {
+        let terminals = self.inner.options.terminals.as_ref();
+        terminals.is_some_and(|terminals| terminals.exists(session))
+    }
+
+    /// What a run waits for that can only go on here: the runs that it has called and that are not
+    /// over, with those that they have called. Whoever ends those elsewhere cannot go on with it.
+    pub(super) fn awaited_here(&self, id: RunId, run: &Run) -> Result<Vec<RunId>, Error> {
+        match needed_session(run).is_some_and(|session| self.has_session(session)) {
+            true => self.awaited(id),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Remembers a run that nobody drives any more until one of those goes on that it waits for.
+    pub(super) fn leave_here(&self, run: RunId, awaited: Vec<RunId>) {
+        if !awaited.is_empty() {
+            self.inner.sessions.left().insert(run, awaited);
+            self.attend_sessions();
+        }
+    }
+
+    /// Somebody drives a run again.
+    pub(super) fn take_up(&self, run: RunId) {
+        self.inner.sessions.left().remove(&run);
+    }
+
+    fn awaited(&self, run: RunId) -> Result<Vec<RunId>, Error> {
+        let mut awaited = Vec::new();
+        for child in self.called(run)? {
+            if !child.status.is_final() {
+                awaited.push(child.id);
+                awaited.extend(self.awaited(child.id)?);
+            }
+        }
+        Ok(awaited)
+    }
+
+    /// Goes on in the background, as somebody does from time to time, with runs that can only go on
+    /// here, were let go of, and need not wait any more: what they have called has ended elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn go_on_with_left(&self) {
+        let left = self.inner.sessions.left().clone();
+        for (run, awaited) in left {
+            let waits = |run: &RunId| match self.journal().run(*run) {
+                Ok(record) => record.status == Status::Waiting,
+                // It may be read the next time.
+                Err(_) => true,
+            };
+            if !waits(&run) {
+                self.take_up(run);
+            } else if !awaited.iter().all(waits) && self.can_go_on(run) {
+                self.take_up(run);
+                // Who drives it may be on the way out.
+                self.inner.background.recorded(run);
+                drop(self.drive_in_background(run));
+            }
+        }
+    }
+
+    fn can_go_on(&self, run: RunId) -> bool {
+        let driver = Driver::open(self.clone(), run);
+        driver.is_ok_and(|driver| self.has_moved(run, &driver.run).unwrap_or(false))
     }
 
     /// Opens a session that is the run's own. It is closed where the run does not hear of it.
@@ -239,8 +315,9 @@ impl Host {
         Ok((answer, untold))
     }
 
-    /// Looks from now on, as long as there are any, how runs end that have sessions of their own:
-    /// nobody may drive them here, and another process may end them.
+    /// Looks from now on, as long as there are any, how runs end that have sessions of their own, or
+    /// that others wait for which were left here: nobody may drive them here, and another process
+    /// may end them.
     fn attend_sessions(&self) {
         if std::mem::replace(&mut *self.inner.sessions.attended(), true) {
             return;
@@ -262,9 +339,11 @@ impl Host {
                 for run in host.session_owners() {
                     host.release_sessions(run).await;
                 }
-                // A session is there before its host looks whether somebody attends.
+                host.go_on_with_left();
+                // Both are there before their host looks whether somebody attends.
                 let mut attended = host.inner.sessions.attended();
-                if host.session_owners().is_empty() {
+                let is_left = !host.inner.sessions.left().is_empty();
+                if !is_left && host.session_owners().is_empty() {
                     *attended = false;
                     attendance.over = true;
                     return;

@@ -241,6 +241,37 @@ async fn a_waiting_run_that_another_process_cancels_closes_its_session() {
 }
 
 #[tokio::test]
+async fn a_run_goes_on_where_its_session_is_when_the_run_it_waits_for_ends_elsewhere() {
+    let asking = "steps: [{id: ask, type: prompt, kind: confirm, message: Sure?}]";
+    let between = "steps: [{id: call, type: call, workflow: asks}]";
+    let world = World::new(&[("asks", asking), ("between", between)]);
+    let calling = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: call}]
+  call:
+    action: {tool: run_workflow, params: {workflow_name: between}}
+    transitions: [{condition: failure, next_state: exit}]
+  exit: {action: {tool: exit_terminal}}
+"#;
+    let report = world.run(calling, here()).await;
+    assert_eq!(report.status, ReportStatus::Waiting, "{:?}", report.error);
+    let (other, _) = World::host(world.root.path(), |_| {});
+    let pending = other.pending(&other.report(report.run).unwrap()).unwrap();
+    other.record(pending[0].run, cancelled()).await.unwrap();
+    // A wait is over when the program is.
+    let never = json!({"session_id": report.session, "pattern": "never", "timeout": 60});
+    world.terminals.call("await_output", never).await.unwrap();
+    if let Some(driven) = world.host.driven(report.run) {
+        driven.end().await.unwrap().unwrap();
+    }
+    let report = world.host.report(report.run).unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+}
+
+#[tokio::test]
 async fn a_session_that_a_called_run_has_only_worked_in_is_not_its_callers_to_close() {
     let named = r#"
 inputs: {other: string}
