@@ -17,7 +17,9 @@ use crate::journal::RunId;
 use crate::run::frame::Waits;
 use crate::run::response;
 use crate::run::{Action, ActionId, Deed, Effect, Ending, Event, FailureKind, Happening, Onward};
-use crate::run::{Place, Program, Run, Status, as_written, lateness, own_limit, time::iso};
+use crate::run::{
+    Place, Program, Run, Status, as_written, lateness, own_limit, time::iso, value_of,
+};
 use crate::secret;
 use crate::value::Value;
 
@@ -429,7 +431,7 @@ impl Log {
             ContractSide::Arguments => &self.program.graph().arguments,
             ContractSide::ReturnValues => &self.program.graph().return_values,
         };
-        let is_set = |variable: &Variable| found.get(&variable.name).is_some();
+        let is_set = |variable: &Variable| value_of(found, &variable.name).is_some();
         let missing: Vec<String> = declared
             .iter()
             .filter(|variable| variable.required && !is_set(variable))

@@ -360,7 +360,8 @@ impl Host {
         owners.into_iter().filter(is_known).collect()
     }
 
-    /// The variables of a session that are set, once its shell is at its prompt.
+    /// The variables of a session that are set, once its shell is at its prompt. A list is told
+    /// without its values.
     pub(super) async fn environment(
         &self,
         action: &Action,
@@ -407,8 +408,10 @@ impl Host {
         }
         let snapshot = terminals.environment(session).map_err(told)?;
         Ok(Value::map(variables.iter().filter_map(|name| {
-            let value = snapshot.get(name)?;
-            Some((name, Value::text(value)))
+            let is_list = snapshot.lists.contains(name);
+            let list = || is_list.then(|| Value::list([]));
+            let value = snapshot.get(name).map(Value::text).or_else(list)?;
+            Some((name, value))
         })))
     }
 

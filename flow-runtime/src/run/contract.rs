@@ -19,6 +19,16 @@ const PATIENCE_AFTER: f64 = 300.0;
 /// Milliseconds before the end of the run's time that are left to say what is missing.
 const LAST_WORD: u64 = 300;
 
+/// The value of a variable among those that were found. A list is found without one.
+pub(crate) fn value_of<'v>(found: &'v Value, name: &str) -> Option<&'v Value> {
+    let found = found.get(name)?;
+    found.as_str().map(|_| found)
+}
+
+fn is_list(found: &Value, name: &str) -> bool {
+    matches!(found.get(name), Some(Value::List(_)))
+}
+
 impl Machine<'_> {
     /// Begins the workflow: with its arguments, if it has any, and then with its initial state.
     pub(super) fn open(&mut self) {
@@ -87,7 +97,7 @@ impl Machine<'_> {
     ) {
         let declared = self.side(side);
         let set = declared.iter().filter_map(|variable| {
-            let value = found.get(&variable.name)?;
+            let value = value_of(found, &variable.name)?;
             Some((variable.name.to_string(), value.clone()))
         });
         let set = Value::map(set);
@@ -95,7 +105,7 @@ impl Machine<'_> {
             .iter()
             .filter(|variable| variable.required && set.get(&variable.name).is_none())
             .collect();
-        let complaint = (!missing.is_empty()).then(|| self.complaint(side, &missing));
+        let complaint = (!missing.is_empty()).then(|| self.complaint(side, &missing, found));
         match (side, complaint) {
             (ContractSide::Arguments, Some(message)) => {
                 let failure = Failure::new(FailureKind::Arguments, message);
@@ -142,12 +152,24 @@ impl Machine<'_> {
     }
 
     /// Every variable that is missing, and what to do about it.
-    fn complaint(&self, side: ContractSide, missing: &[&Variable]) -> String {
+    fn complaint(&self, side: ContractSide, missing: &[&Variable], found: &Value) -> String {
         let names: Vec<&str> = missing.iter().map(|it| it.name.as_ref()).collect();
         let names = names.join(", ");
+        let lists = missing.iter().filter(|it| is_list(found, &it.name));
+        let lists: Vec<&str> = lists.map(|it| it.name.as_ref()).collect();
+        let what = match lists.as_slice() {
+            [] => String::new(),
+            [list] => {
+                format!("; {list} is a list (an array) there, and contracts take plain values")
+            }
+            _ => format!(
+                "; {} are lists (arrays) there, and contracts take plain values",
+                lists.join(", ")
+            ),
+        };
         match side {
             ContractSide::Arguments => {
-                let mut message = format!("missing required environment variables: {names}");
+                let mut message = format!("missing required environment variables: {names}{what}");
                 match self.session(ROOT) {
                     Some(_) if self.data.start.own_session => message.push_str(
                         "; the run has the environment of the command that started it: set them \
@@ -163,7 +185,11 @@ impl Machine<'_> {
                 }
                 let lines: Vec<String> = missing
                     .iter()
-                    .map(|variable| format!("export {}=value", variable.name))
+                    .map(|variable| match is_list(found, &variable.name) {
+                        // What is assigned to a list goes into it.
+                        true => format!("unset {0}; export {0}=value", variable.name),
+                        false => format!("export {}=value", variable.name),
+                    })
                     .collect();
                 message.push(' ');
                 message.push_str(&lines.join("; "));
@@ -176,9 +202,13 @@ impl Machine<'_> {
                     None => ": it has no terminal session to set them in".to_owned(),
                 };
                 let all = all.join(", ");
+                let way = match lists.first() {
+                    Some(list) => format!("{what}: `unset {list}` before it is set"),
+                    None => String::new(),
+                };
                 format!(
                     "the workflow did not set its required return values: {names}; it is to set \
-                     {all}{place}"
+                     {all}{place}{way}"
                 )
             }
         }

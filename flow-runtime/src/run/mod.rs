@@ -52,6 +52,7 @@ pub(crate) use action::{AGENT_TIMEOUT, SHELL_RESULT_BYTES};
 pub(crate) use arrival::lateness;
 pub use child::task_inputs;
 pub use computed::Cell;
+pub(crate) use contract::value_of;
 use data::begin;
 pub use data::{Checkpoint, Data};
 pub use effect::{Action, Deed, Effect, Ending, Finish, Onward, Place, Status, read_answer};

@@ -9,6 +9,8 @@ use super::program::Shell;
 pub struct Snapshot {
     /// Every variable that is set, by name. Lists are not among them.
     pub variables: BTreeMap<String, Variable>,
+    /// The names of lists, which have no value as a whole. Those of fish have one.
+    pub lists: BTreeSet<String>,
 }
 
 /// A variable of a shell.
@@ -55,32 +57,59 @@ impl Snapshot {
                 snapshot.shown(names, exported, shown);
             }
         }
-        snapshot
-            .variables
-            .retain(|name, _| !name.starts_with("__flow_") && is_name(name));
+        snapshot.variables.retain(|name, _| is_told(name));
+        snapshot.lists.retain(|name| is_told(name));
         Some(snapshot)
     }
 
     /// `declare -x NAME="value"`, `typeset -x NAME=value`, `export NAME='value'`.
     fn declarations(&mut self, text: &str) {
         let mut words = Words::new(text);
+        let mut references = References::default();
         while let Some(command) = words.line() {
             let mut exported = command.first().is_some_and(|word| word == "export");
-            let (mut list, mut tied) = (false, false);
+            let (mut list, mut numbered, mut tied, mut refers) = (false, false, false, false);
             for (at, word) in command.iter().enumerate().skip(1) {
                 if let Some(options) = word.strip_prefix('-') {
                     exported |= options.contains('x');
                     list |= options.contains(['a', 'A']);
+                    numbered |= options.contains('a');
                     tied |= options.contains('T');
+                    refers |= options.contains('n');
                 } else if tied {
                     self.tied(word, &command[at + 1..], exported);
                     break;
+                } else if list {
+                    let (name, first) = word.split_once('=').unwrap_or((word, ""));
+                    self.lists.insert(name.to_owned());
+                    if numbered {
+                        references.list(name, first, &command[at + 1..]);
+                    }
+                    break;
                 } else if let Some((name, value)) = word.split_once('=') {
-                    if !list {
-                        self.set(name, value, exported);
+                    match refers {
+                        true => references.refer(name, value),
+                        false => self.set(name, value, exported),
                     }
                     break;
                 }
+            }
+        }
+        self.resolve(&references);
+    }
+
+    /// Gives variables that stand for others what those have.
+    fn resolve(&mut self, references: &References) {
+        for name in references.targets.keys() {
+            let Some(target) = references.last(name).filter(|it| is_told(base(it))) else {
+                continue;
+            };
+            if let Some(variable) = self.variables.get(target).cloned() {
+                self.variables.insert(name.clone(), variable);
+            } else if self.lists.contains(target) {
+                self.lists.insert(name.clone());
+            } else if let Some(value) = references.element(target) {
+                self.set(name, value, false);
             }
         }
     }
@@ -146,6 +175,61 @@ impl Snapshot {
         };
         self.variables.insert(name.to_owned(), variable);
     }
+}
+
+/// Variables of bash and zsh that stand for others, and the lists whose elements they may stand for.
+#[derive(Default)]
+struct References {
+    /// What each stands for: a name, or `list[number]`.
+    targets: BTreeMap<String, String>,
+    /// The elements of lists, as `[number]=value` with what stands around them.
+    lists: BTreeMap<String, Vec<String>>,
+}
+
+impl References {
+    fn refer(&mut self, name: &str, target: &str) {
+        self.targets.insert(name.to_owned(), target.to_owned());
+    }
+
+    /// `NAME=([0]="value" [1]="value")`
+    fn list(&mut self, name: &str, first: &str, rest: &[String]) {
+        let words = std::iter::once(first).chain(rest.iter().map(String::as_str));
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        if let Some(first) = words.first_mut() {
+            *first = first.strip_prefix('(').unwrap_or(first).to_owned();
+        }
+        if let Some(last) = words.last_mut() {
+            *last = last.strip_suffix(')').unwrap_or(last).to_owned();
+        }
+        self.lists.insert(name.to_owned(), words);
+    }
+
+    /// What a name stands for in the end; nothing when that leads back to itself.
+    fn last<'r>(&'r self, name: &'r str) -> Option<&'r str> {
+        let next = |it: &&'r str| self.targets.get(*it).map(String::as_str);
+        // One step more than there are leads in a circle.
+        let steps = std::iter::successors(Some(name), next).take(self.targets.len() + 1);
+        steps.last().filter(|it| !self.targets.contains_key(*it))
+    }
+
+    fn element(&self, target: &str) -> Option<&str> {
+        let (list, number) = target.strip_suffix(']')?.split_once('[')?;
+        let mut elements = self.lists.get(list)?.iter();
+        elements.find_map(|word| {
+            let (known, value) = word.strip_prefix('[')?.split_once("]=")?;
+            (known == number).then_some(value)
+        })
+    }
+}
+
+/// The name in `list[number]`.
+fn base(target: &str) -> &str {
+    target.split_once('[').map_or(target, |(name, _)| name)
+}
+
+/// Whether others are told of a variable.
+fn is_told(name: &str) -> bool {
+    !name.starts_with("__flow_") && is_name(name)
 }
 
 fn is_name(name: &str) -> bool {
@@ -414,6 +498,42 @@ mod tests {
         assert_eq!(zsh.get("L"), None);
         assert_eq!(zsh.exported("PATH"), Some("/a:/b c"));
         assert_eq!(zsh.get("X"), Some("a,b"));
+    }
+
+    #[test]
+    fn what_stands_for_another_variable_has_its_value() {
+        let bash = read(
+            Shell::Bash,
+            concat!(
+                "declare -n CHAIN=\"NEAR\"\n",
+                "declare -n CIRCLE=\"CIRCLE_\"\n",
+                "declare -n CIRCLE_=\"CIRCLE\"\n",
+                "declare -n ELEMENT=\"LIST[1]\"\n",
+                "declare -n GONE=\"ABSENT\"\n",
+                "declare -n HIDDEN=\"__flow_nonce\"\n",
+                "declare -n KEY=\"KEYS[k]\"\n",
+                "declare -A KEYS=([k]=\"v\" )\n",
+                "declare -a LIST=([0]=\"x\" [1]=\"y [2]=z)\" [3]=$'a\\nb')\n",
+                "declare -n LAST=\"LIST[3]\"\n",
+                "declare -nr NEAR=\"OTHER\"\n",
+                "declare -n NONE=\"LIST[2]\"\n",
+                "declare -x OTHER=\"val\"\n",
+                "declare -n UNBOUND\n",
+                "declare -n WHOLE=\"LIST\"\n",
+                "declare -- __flow_nonce=\"n\"",
+            ),
+        );
+        assert_eq!(bash.exported("NEAR"), Some("val"));
+        assert_eq!(bash.exported("CHAIN"), Some("val"));
+        assert_eq!(bash.get("ELEMENT"), Some("y [2]=z)"));
+        assert_eq!(bash.get("LAST"), Some("a\nb"));
+        for name in [
+            "CIRCLE", "CIRCLE_", "GONE", "HIDDEN", "KEY", "NONE", "UNBOUND", "WHOLE",
+        ] {
+            assert_eq!(bash.get(name), None, "{name}");
+        }
+        let lists = ["KEYS", "LIST", "WHOLE"];
+        assert_eq!(bash.lists, lists.map(str::to_owned).into());
     }
 
     #[test]

@@ -189,6 +189,58 @@ states:
 }
 
 #[tokio::test]
+async fn an_argument_that_stands_for_another_variable_has_its_value() {
+    let world = World::new(&[]);
+    let session = world
+        .session(
+            "OTHER=val; LIST=(x 'y z'); declare -n NEAR=OTHER FAR=NEAR ITEM='LIST[1]' GONE=NONE",
+        )
+        .await;
+    let text = r#"
+arguments: {NEAR: a, FAR: a, ITEM: a}
+initial_state: tell
+states:
+  tell:
+    action: {tool: run_command, params: {command: "printf '%s|' {{ env.NEAR }} {{ env.FAR }} {{ env.ITEM }} \"$ITEM\""}}
+"#;
+    let report = world.completed(text, in_session(&session)).await;
+    let told = report.variables.get("tell_output");
+    assert_eq!(told, Some(&Value::text("val|val|y z|y z|")));
+    let text = "arguments: {GONE: a}\ninitial_state: a\nstates: {a: {action: {tool: get_screen_content}}}\n";
+    let report = world.run(text, in_session(&session)).await;
+    let error = report.error.unwrap().message;
+    assert!(error.contains("export GONE=value"), "{error}");
+}
+
+#[tokio::test]
+async fn a_list_is_said_to_be_one_and_the_way_out_leads_out() {
+    let world = World::new(&[]);
+    let look = "initial_state: a\nstates: {a: {action: {tool: get_screen_content}}}\n";
+    for shell in ["bash", "zsh"] {
+        let opened = json!({"shell": shell});
+        let opened = world.terminals.call("open_terminal", opened).await.unwrap();
+        let session = opened["session_id"].as_str().unwrap();
+        world.command(session, "FILES=(a b); RESULT=(c)").await;
+        let takes = format!("arguments: {{FILES: a, PLAIN: b}}\n{look}");
+        let report = world.run(&takes, in_session(session)).await;
+        let error = report.error.unwrap().message;
+        let what = "missing required environment variables: FILES, PLAIN; FILES is a list (an array) there";
+        assert!(error.starts_with(what), "{shell}: {error}");
+        let (_, way) = error.split_once("first: ").unwrap();
+        assert_eq!(way, "unset FILES; export FILES=value; export PLAIN=value");
+        let gone = world.command(session, way).await;
+        assert_eq!(gone["exit_code"], 0, "{shell}: {gone:#}");
+        world.completed(&takes, in_session(session)).await;
+        let gives = format!("return_values: {{RESULT: a}}\n{look}");
+        let report = world.run(&gives, in_session(session)).await;
+        let error = report.error.unwrap().message;
+        let what =
+            "RESULT is a list (an array) there, and contracts take plain values: `unset RESULT`";
+        assert!(error.contains(what), "{shell}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn templates_see_the_arguments() {
     let world = World::new(&[]);
     let session = world.session("export TARGET='two words'").await;
