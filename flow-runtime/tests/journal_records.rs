@@ -415,6 +415,21 @@ fn a_run_counts_for_the_workflow_that_its_definition_became() {
 }
 
 #[test]
+fn what_was_stored_for_a_run_stays_so_when_its_end_is_tried_again() {
+    let (_dir, path) = place();
+    let journal = Journal::open(path).unwrap();
+    let run = start(&journal, 1);
+    let kept = || journal.kept_as(run).unwrap();
+    assert_eq!(kept(), None);
+    journal.keep_as(run, "one", false).unwrap();
+    assert_eq!(kept(), Some(("one".to_owned(), false)));
+    for is_new in [true, false] {
+        journal.keep_as(run, "two", is_new).unwrap();
+        assert_eq!(kept(), Some(("two".to_owned(), true)));
+    }
+}
+
+#[test]
 fn the_beginning_of_an_id_finds_the_run() {
     let (_dir, path) = place();
     let journal = Journal::open(path).unwrap();

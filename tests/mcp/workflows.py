@@ -382,6 +382,8 @@ async def a_definition_is_kept_by_whoever_ends_its_run(place):
         await served.process.wait()
     await place.flow("answer", runs["by_command"], '"Ann"')
     async with place.connect() as client:
+        ended = await call(client, "get_workflow_status", {"workflow_id": runs["by_command"]})
+        expect(ended, status="completed", workflow_saved=True, saved_workflow_name="by_command")
         for name in ("by_server", "unwanted"):
             answer = {"workflow_id": runs[name], "step_id": "name", "result": "Ann"}
             await call(client, "submit_step_result", answer)

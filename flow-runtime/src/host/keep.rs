@@ -20,15 +20,23 @@ const REMEMBERED: usize = 1_000;
 #[derive(Default)]
 pub(super) struct Keepsakes(Mutex<BTreeMap<RunId, Result<Kept, String>>>);
 
-impl Keepsakes {
-    /// What became of the definition of a run; `None` where none was to be kept, or elsewhere.
-    pub(super) fn of(&self, run: RunId) -> Option<Result<Kept, String>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&run).cloned()
-    }
-}
-
 impl Host {
+    /// What became of the definition of a run, whoever has ended it; `None` where none was to be
+    /// kept, and where one could not be kept elsewhere.
+    pub(super) fn kept(&self, run: RunId, data: &Data) -> Option<Result<Kept, String>> {
+        let keepsakes = &self.inner.keepsakes;
+        let all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(became) = all.get(&run) {
+            return Some(became.clone());
+        }
+        drop(all);
+        if data.start.keep == Value::Null || data.status != Status::Completed {
+            return None;
+        }
+        let (name, is_new) = self.journal().kept_as(run).ok()??;
+        Some(Ok(Kept { name, is_new }))
+    }
+
     /// Keeps the definition of a run that has succeeded and is about to be recorded as such, where
     /// that was wished for.
     pub(super) fn keep_definition(&self, run: RunId, data: &Data) {
@@ -46,6 +54,7 @@ impl Host {
                 true => self.journal().rename(run, &kept.name),
                 false => self.journal().count_for(run, &kept.name),
             };
+            let _ = self.journal().keep_as(run, &kept.name, kept.is_new);
         }
         let keepsakes = &self.inner.keepsakes;
         let mut all = keepsakes.0.lock().unwrap_or_else(PoisonError::into_inner);

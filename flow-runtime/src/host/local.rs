@@ -137,8 +137,8 @@ pub struct Report {
     pub pending: Vec<Pending>,
     /// Secret inputs that it needs and that nobody here knows.
     pub missing_secrets: Vec<String>,
-    /// What became of the definition it came with, or why that could not be kept; `None` where none
-    /// was to be kept, or not by this host.
+    /// What became of the definition it came with, or why that could not be kept here; `None` where
+    /// none was to be kept.
     pub kept: Option<Result<Kept, String>>,
 }
 

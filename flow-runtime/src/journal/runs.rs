@@ -299,6 +299,41 @@ impl Journal {
             .map(drop)
     }
 
+    /// Remembers which workflow holds the definition that a run came with, and whether it was stored
+    /// for this run. What was stored for it once stays so, however often its end is tried.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write: see [`append`](Journal::append).
+    pub fn keep_as(&self, run: RunId, workflow: &str, is_new: bool) -> Result<(), Error> {
+        let (run, workflow) = (run.to_string(), workflow.to_owned());
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE runs
+                     SET kept_new = ?3 OR (kept_as IS ?2 AND kept_new IS 1), kept_as = ?2
+                     WHERE id = ?1",
+                )?
+                .execute(params![run, workflow, is_new])
+        })
+        .wait()
+        .map(drop)
+    }
+
+    /// What [`keep_as`](Journal::keep_as) remembers of a run.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the file.
+    pub fn kept_as(&self, run: RunId) -> Result<Option<(String, bool)>, Error> {
+        self.read(|connection| {
+            let find = "SELECT kept_as, kept_new FROM runs WHERE id = ?1 AND kept_as IS NOT NULL";
+            let mut statement = connection.prepare_cached(find)?;
+            let kept = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            statement.query_row([run.to_string()], kept).optional()
+        })
+    }
+
     /// Forgets what the runs of a workflow amount to. The runs themselves stay.
     ///
     /// # Errors

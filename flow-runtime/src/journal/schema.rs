@@ -108,6 +108,11 @@ const VERSIONS: &[&str] = &[
         PRIMARY KEY (run, action, stream)
     ) STRICT, WITHOUT ROWID;
     ",
+    "
+    -- The workflow that holds the definition a run came with, and whether that was stored for it.
+    ALTER TABLE runs ADD COLUMN kept_as TEXT;
+    ALTER TABLE runs ADD COLUMN kept_new INTEGER;
+    ",
 ];
 
 /// The version this program writes.

@@ -121,7 +121,7 @@ impl Driver {
             elapsed_ms: until.saturating_sub(data.started_at),
             pending: pending.collect(),
             missing_secrets: self.host.inner.vault.missing(self.id),
-            kept: self.host.inner.keepsakes.of(self.id),
+            kept: self.host.kept(self.id, data),
         }
     }
 }
