@@ -26,8 +26,8 @@ Examples:
   flow run deploy staging         run a workflow with its first required input
   flow deploy staging             the same; `flow _list` when a workflow is called `list`
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 definition invalid, 4 refused by a person,
-5 waiting (resumable), 130 interrupted (resumable)."
+Exit codes: 0 done, 1 failed, 2 usage, 3 definition invalid, 4 refused by a person
+or policy, 5 waiting (resumable), 130 interrupted (resumable)."
 )]
 pub(crate) struct Cli {
     /// When to use colours

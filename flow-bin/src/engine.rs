@@ -18,12 +18,12 @@ use flow_runtime::host::{
 use flow_runtime::journal::{self, Journal, Listing, RunId, Status};
 use flow_runtime::library::{self, Definition, Library, Place, Saved};
 use flow_runtime::run::{Evaluator, Event, Expressions, Happening};
-use flow_runtime::terminal::Terminals;
+use flow_runtime::terminal::{self, Terminals};
 use flow_runtime::value::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::{Stopped, Usage};
+use crate::exit::{Forbidden, Stopped, Usage};
 use crate::findings;
 use crate::target;
 
@@ -280,17 +280,23 @@ impl Engine {
             working_directory: None,
             environment: std::collections::BTreeMap::default(),
         };
-        let opened = self.runtime.block_on(terminals.open(request));
-        match opened.session_id {
-            Some(session) => Ok(session),
-            None => {
-                let reason = opened.error.unwrap_or_default();
-                let usage = Usage::new(format!(
-                    "no terminal can be opened with `{shell}`: {reason}"
-                ));
-                Err(usage.help("choose another shell with --session").into())
+        let other = "choose another shell with --session";
+        let reason = match self.runtime.block_on(terminals.try_open(request)) {
+            Ok(opened) => match opened.session_id {
+                Some(session) => return Ok(session),
+                None => opened.error.unwrap_or_default(),
+            },
+            Err(error @ (terminal::Error::Refused(_) | terminal::Error::TooMany { .. })) => {
+                let message = format!("no terminal may be opened with `{shell}`: {error}");
+                let help = format!("{other}, or see with `flow doctor` what is allowed here");
+                return Err(Forbidden { message, help }.into());
             }
-        }
+            Err(error) => error.to_string(),
+        };
+        let usage = Usage::new(format!(
+            "no terminal can be opened with `{shell}`: {reason}"
+        ));
+        Err(usage.help(other).into())
     }
 
     /// Terminal sessions that are open and end with this process.

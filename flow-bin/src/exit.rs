@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Usage,
     /// The definition has errors.
     Invalid,
-    /// A person has refused.
+    /// A person or a policy has refused.
     Refused,
     /// A run waits for somebody and can be resumed.
     Waiting,
@@ -66,6 +66,14 @@ impl Usage {
     }
 }
 
+/// Something asked for that the policy forbids, with what may be done instead.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Forbidden {
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
 /// A run that could not be driven on, and can be once the reason is gone.
 #[derive(Debug, thiserror::Error)]
 #[error("the run has stopped")]
@@ -97,6 +105,10 @@ pub(crate) fn report(error: &anyhow::Error, output: &mut Output) -> Exit {
             output.help(help);
         }
         return Exit::Usage;
+    }
+    if let Some(forbidden) = error.downcast_ref::<Forbidden>() {
+        output.help(&forbidden.help);
+        return Exit::Refused;
     }
     if error.is::<library::Error>() {
         return Exit::Usage;

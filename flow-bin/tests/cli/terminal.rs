@@ -56,6 +56,33 @@ fn missing_arguments_are_told_with_the_line_that_sets_them() {
 }
 
 #[test]
+fn what_the_policy_forbids_is_told_by_the_exit_code() {
+    let place = Place::with(&[("build.yaml", BUILD), ("sub/file", "")]);
+    let run = |policy: &str, arguments: &[&str]| {
+        place.file("flow.toml", policy);
+        let arguments = [&["run", "build.yaml", "--format", "json"], arguments].concat();
+        let mut command = place.command(&arguments);
+        command.env("WHERE", "/").env("KIND", "debug");
+        Ran::from(command.output().unwrap())
+    };
+    let dash = "[terminal]\nprograms = [\"dash\"]\n";
+    let elsewhere = "[terminal]\ndirectories = [\"sub\"]\n";
+    let none = "[terminal]\nmax_sessions = 0\n";
+    assert_eq!(run(dash, &["--session", "dash"]).code, 0);
+    for (policy, arguments) in [
+        (dash, &["--session", "zsh"][..]),
+        (dash, &[]),
+        (elsewhere, &[]),
+        (none, &[]),
+    ] {
+        let ran = run(policy, arguments);
+        assert_eq!(ran.code, 4, "{policy}: {}", ran.stderr);
+        assert!(ran.stderr.contains("flow doctor"), "{}", ran.stderr);
+        assert_eq!(ran.json()["run_id"], json!(null));
+    }
+}
+
+#[test]
 fn the_built_in_test_runner_runs_tests() {
     let place = Place::new();
     let steady = place.run(&["test-runner", "true"]);

@@ -100,6 +100,24 @@ impl Terminals {
     /// does not wait for the answer leaves no session behind.
     pub async fn open(&self, request: OpenTerminalRequest) -> OpenTerminalResponse {
         let begun = self.begin(&request);
+        Terminals::told(request, begun).await
+    }
+
+    /// The same for whoever must know why a session cannot be opened.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] and [`Error::TooMany`] when the policy says no; those of starting a
+    /// program.
+    pub async fn try_open(
+        &self,
+        request: OpenTerminalRequest,
+    ) -> Result<OpenTerminalResponse, Error> {
+        let begun = Begun(Ok(self.begin(&request).0?));
+        Ok(Terminals::told(request, begun).await)
+    }
+
+    async fn told(request: OpenTerminalRequest, begun: Begun) -> OpenTerminalResponse {
         let (response, untold) = Terminals::opened(request, begun).await;
         if let Some(untold) = untold {
             untold.told();
