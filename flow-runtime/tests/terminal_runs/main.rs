@@ -311,6 +311,35 @@ states:
 "#;
 
 #[tokio::test]
+async fn a_value_that_is_quoted_by_hand_and_typed_is_read_as_it_is() {
+    let world = World::new(&[]);
+    let text = r#"
+inputs: {shell: string, value: string}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: "{shell}"}}
+    transitions: [{condition: success, next_state: type}]
+  type:
+    action: {tool: send_input, params: {input_text: "printf %s {{ value | sh }} >typed; echo do''ne\n"}}
+    transitions: [{condition: success, next_state: wait}]
+  wait:
+    action: {tool: await_output, params: {pattern: done$, timeout: 60}}
+    transitions: [{condition: success, next_state: exit}]
+  exit: {action: {tool: exit_terminal}}
+"#;
+    let value = "^x\n^y\n\n^'^z\n\\^";
+    for shell in ["bash", "zsh", "fish", "dash"] {
+        let inputs = Value::from(&json!({"shell": shell, "value": value}));
+        let report = world.run_with(text, inputs, StartOptions::default()).await;
+        let error = &report.error;
+        assert_eq!(report.status, ReportStatus::Completed, "{shell}: {error:?}");
+        let typed = std::fs::read_to_string(world.root.path().join("typed")).unwrap();
+        assert_eq!(typed, value, "{shell}");
+    }
+}
+
+#[tokio::test]
 async fn a_variable_in_a_pattern_is_found_as_it_is_and_nothing_else() {
     let world = World::new(&[]);
     let given = variables(json!({"version": "1.5 (all)", "choice": "(was|will be)"}));

@@ -9,6 +9,8 @@ mod composition;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use super::error::{ErrorKind, EvalError};
 use super::held::{Held, OPENING, marked};
 use super::text;
@@ -204,8 +206,9 @@ pub(crate) fn single(text: &str) -> String {
         quoted.push_str(&after[..1]);
         rest = &after[1..];
     }
-    if !rest.is_empty() || text.is_empty() {
-        quoted.push_str(&format!("'{rest}'"));
+    match text {
+        "" => quoted.push_str("''"),
+        _ => quoted.push_str(&enclosed(rest)),
     }
     quoted
 }
@@ -213,6 +216,15 @@ pub(crate) fn single(text: &str) -> String {
 fn enclosed(text: &str) -> String {
     match text {
         "" => String::new(),
-        text => format!("'{text}'"),
+        text => format!("'{}'", without_changes(text)),
+    }
+}
+
+/// A text inside single quotes as a line editor may read it, too: at the beginning of a line bash
+/// takes `^` for a change to an earlier command, inside quotes as well.
+fn without_changes(text: &str) -> Cow<'_, str> {
+    match text.contains("\n^") {
+        true => Cow::Owned(text.replace("\n^", "\n'\"^\"'")),
+        false => Cow::Borrowed(text),
     }
 }

@@ -100,6 +100,8 @@ fn an_expression_has_its_native_value() {
             r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#,
         ),
         (r#"["it's", "b"] | sh"#, r#""'it'\\''s' b""#),
+        // A line of an interactive bash that begins with `^` changes an earlier command.
+        (r#""^x\n^y" | sh"#, r#""'^x\n'\"^\"'y'""#),
         ("range(3) | list", "[0,1,2]"),
         ("[1, 2, 3] | batch(2, 0)", "[[1,2],[3,0]]"),
         ("[1, 2, 3] | slice(2) | list", "[[1,2],[3]]"),
