@@ -108,7 +108,7 @@ enum Turn {
 )]
 pub(super) enum Message {
     /// With the terminal session that was opened, which is closed where this is not recorded.
-    Happened(Happening, Option<Untold>),
+    Happened(Happening, Option<Box<Untold>>),
     /// Nobody is there to answer this.
     Parked(ActionId),
     /// What was called waits; whoever drives it stays.
@@ -567,7 +567,11 @@ impl Driver {
 
     /// Records and applies an event, then does what follows from it. A terminal session that it tells
     /// of is the run's once it is recorded, else it is closed.
-    async fn happen(&mut self, happening: Happening, untold: Option<Untold>) -> Result<(), Error> {
+    async fn happen(
+        &mut self,
+        happening: Happening,
+        untold: Option<Box<Untold>>,
+    ) -> Result<(), Error> {
         if let Some(ended) = happening.ends() {
             self.tasks.remove(&ended);
             self.parked.remove(&ended);
@@ -846,7 +850,9 @@ impl Driver {
                     let _ = task.await;
                 }
                 let message = match host.perform(&doing, &action).await {
-                    Some(happening) => Message::Happened(happening, doing.take_untold()),
+                    Some(happening) => {
+                        Message::Happened(happening, doing.take_untold().map(Box::new))
+                    }
                     None => Message::Parked(id),
                 };
                 let _ = happened.send(message);
