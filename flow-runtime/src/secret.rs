@@ -573,6 +573,42 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_value_is_itself_and_no_part_of_another() {
+        let token = "tok_8Fh2kQ9vLm3Xz7Pw";
+        let whole = placeholder("r-1", "a");
+        for b in [
+            format!("https://u:{token}@host.example/db"),
+            format!("{token}-suffix"),
+            format!("prefix-{token}"),
+        ] {
+            let mut scrubber = Scrubber::default();
+            scrubber.add("r-1", "a", token);
+            scrubber.add("r-1", "b", &b);
+            let seen = |text: &str| scrubber.text(text).unwrap_or_default();
+            for (text, wanted) in [
+                (token.to_owned(), whole.clone()),
+                (format!("{token}\n"), format!("{whole}\n")),
+                (format!("x {token}"), format!("x {whole}")),
+                (format!("{token}-"), format!("{whole}-")),
+                (format!("{token}\n{token}\n"), format!("{whole}\n{whole}\n")),
+                (b.clone(), placeholder("r-1", "b")),
+            ] {
+                assert_eq!(seen(&text), wanted, "{b}");
+            }
+            assert_eq!(streamed(&scrubber, &[token, "\n"]), "[secret a]\n", "{b}");
+        }
+        // What is more of the other is hidden as well.
+        let mut scrubber = Scrubber::default();
+        scrubber.add("r-1", "a", token);
+        scrubber.add("r-1", "b", &format!("https://u:{token}@host.example/db"));
+        let cut = scrubber.text(&format!("at https://u:{token}@host.ex"));
+        assert_eq!(
+            cut.unwrap_or_default(),
+            format!("at [secret b]{whole}[secret b]")
+        );
+    }
+
+    #[test]
     fn a_value_in_two_pieces_of_a_stream_is_found() {
         assert_eq!(
             streamed(&scrubber(), &["a hun", "ter", "2 b"]),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::reading::is_essential;
 use super::search::{Cut, Found, Search};
 use super::{
     Piece, SHORTEST, SHORTEST_LINE, SHORTEST_PART, each_text, mask_of, pieces, placeholder,
@@ -109,24 +110,28 @@ impl Scrubber {
         !self.known.search.all(bytes, cut).is_empty()
     }
 
-    /// What is to be hidden of what was found: what overlaps is one.
-    fn hidden(&self, text: &[u8], mut found: Vec<Found>) -> Vec<Hidden<'_>> {
-        found.sort_by_key(|it| (it.at.start, std::cmp::Reverse(it.at.end), !it.is_plain));
-        let mut all: Vec<(Range<usize>, Found)> = Vec::new();
-        for found in found {
-            match all.last_mut() {
-                Some((at, of)) if found.at.start < at.end => {
-                    at.end = at.end.max(found.at.end);
-                    let is_whole = found.at == *at;
-                    if is_whole
-                        && (found.is_plain, self.is_own(&found)) > (of.is_plain, self.is_own(of))
-                    {
-                        *of = found;
-                    }
+    /// What is to be hidden of what was found: what overlaps is one. A value that is there as a whole is
+    /// that value, also where it could be part of another: of such a part the rest is hidden, if there is
+    /// enough of it to be told from ordinary text.
+    fn hidden(&self, text: &[u8], found: Vec<Found>) -> Vec<Hidden<'_>> {
+        let (parts, whole): (Vec<Found>, Vec<Found>) = found.into_iter().partition(|it| it.is_part);
+        let joined = self.joined(whole).into_iter();
+        let (mut all, lines): (Vec<_>, Vec<_>) = joined.partition(|(_, of)| self.is_own(of));
+        let lines = lines.into_iter().map(|(at, of)| Found {
+            is_plain: of.is_plain && of.at == at,
+            at,
+            ..of
+        });
+        let mut others: Vec<Found> = lines.collect();
+        for part in parts {
+            for at in outside(&part.at, &all) {
+                if letters(&text[at.clone()]) >= SHORTEST {
+                    others.push(Found { at, ..part.clone() });
                 }
-                _ => all.push((found.at.clone(), found)),
             }
         }
+        all.extend(self.joined(others));
+        all.sort_by_key(|(at, _)| at.start);
         let starts = all.iter().map(|(at, _)| at.start).skip(1);
         let starts: Vec<usize> = starts.chain([text.len()]).collect();
         let mut after = 0;
@@ -145,6 +150,27 @@ impl Scrubber {
             }
         });
         all.collect()
+    }
+
+    /// What was found, with what overlaps as one.
+    fn joined(&self, mut found: Vec<Found>) -> Vec<(Range<usize>, Found)> {
+        found.sort_by_key(|it| (it.at.start, std::cmp::Reverse(it.at.end), !it.is_plain));
+        let mut all: Vec<(Range<usize>, Found)> = Vec::new();
+        for found in found {
+            match all.last_mut() {
+                Some((at, of)) if found.at.start < at.end => {
+                    at.end = at.end.max(found.at.end);
+                    let is_whole = found.at == *at;
+                    if is_whole
+                        && (found.is_plain, self.is_own(&found)) > (of.is_plain, self.is_own(of))
+                    {
+                        *of = found;
+                    }
+                }
+                _ => all.push((found.at.clone(), found)),
+            }
+        }
+        all
     }
 
     /// Whose secret something is: rather that of the preferred run, and rather a value than part of one.
@@ -236,6 +262,26 @@ impl Known {
         });
         true
     }
+}
+
+/// What of a place is outside others, which are in order.
+fn outside(place: &Range<usize>, others: &[(Range<usize>, Found)]) -> Vec<Range<usize>> {
+    let mut outside = Vec::new();
+    let mut from = place.start;
+    for (other, _) in others {
+        if other.end > from && other.start < place.end {
+            outside.push(from..other.start.max(from));
+            from = other.end;
+        }
+    }
+    outside.push(from..place.end.max(from));
+    outside
+}
+
+/// How many letters a text has besides quotes and blanks.
+fn letters(text: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(text);
+    text.chars().filter(|it| is_essential(*it)).count()
 }
 
 /// Whether a place is all of a word in quotes, as commands have it: who sees it sees no quotes.

@@ -33,6 +33,8 @@ pub(super) struct Found {
     pub(super) which: usize,
     /// It stands there as it is.
     pub(super) is_plain: bool,
+    /// Its beginning or its end is not there.
+    pub(super) is_part: bool,
 }
 
 /// What is looked for.
@@ -337,6 +339,7 @@ impl Search {
                 at: end - core.len()..end + rest.len(),
                 which,
                 is_plain: true,
+                is_part: false,
             });
         }
         let words = shape.from / 64..state / 64 + 1;
@@ -346,11 +349,12 @@ impl Search {
             cut,
             words,
         };
-        let begin = back.begin(end, shape.from, state)?;
+        let (begin, is_begun) = back.begin(end, shape.from, state)?;
         Some(Found {
             at: begin..end,
             which,
             is_plain: false,
+            is_part: !is_begun || state + 1 < shape.end(),
         })
     }
 
@@ -501,8 +505,9 @@ struct Back<'s> {
 }
 
 impl Back<'_> {
-    /// Where a value begins that has been read up to a state; the text may begin within it.
-    fn begin(&self, end: usize, from: usize, state: usize) -> Option<usize> {
+    /// Where a value begins that has been read up to a state, and whether it does: the text may begin
+    /// within it.
+    fn begin(&self, end: usize, from: usize, state: usize) -> Option<(usize, bool)> {
         let cut = (state - from).checked_sub(SHORTEST_PART);
         let cut = cut.map(|most| from..from + most + 1);
         self.read(end, vec![(state / 64, 1 << (state % 64))], cut)
@@ -510,17 +515,18 @@ impl Back<'_> {
 
     /// Where the first of some values begins that have been read up to the end.
     fn open(&self, states: Vec<(usize, u64)>) -> Option<usize> {
-        self.read(self.text.len(), states, None)
+        let begun = self.read(self.text.len(), states, None);
+        begun.map(|(at, _)| at)
     }
 
-    /// The first place from which the states are reached: what is read in several ways may seem to begin
+    /// The first place from which the states are reached, and whether a value begins there: what is read in several ways may seem to begin
     /// with the letter of an escape.
     fn read(
         &self,
         end: usize,
         states: Vec<(usize, u64)>,
         cut: Option<Range<usize>>,
-    ) -> Option<usize> {
+    ) -> Option<(usize, bool)> {
         let search = self.search;
         let count = self.words.len();
         let mut ring = vec![vec![0_u64; count]; LONGEST + 1];
@@ -581,7 +587,7 @@ impl Back<'_> {
                 }
             });
             if is_start {
-                lowest = Some(at);
+                lowest = Some((at, true));
             }
             if let Some(states) = &cut
                 && follows_cut(self.text, at, self.cut.begin)
@@ -591,8 +597,8 @@ impl Back<'_> {
                     let begins = search.cut_begin.word(state / 64);
                     bits & begins & 1 << (state % 64) != 0
                 });
-                if is_part {
-                    lowest = Some(at);
+                if is_part && !is_start {
+                    lowest = Some((at, false));
                 }
             }
             if here.iter().any(|bits| *bits != 0) {
