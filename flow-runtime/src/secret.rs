@@ -25,6 +25,16 @@ mod shells;
 pub(crate) use scrubber::Scrubbed;
 pub use scrubber::Scrubber;
 
+/// A secret of a run, with its value.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret {
+    /// The run whose input it is.
+    pub(crate) run: String,
+    /// The input.
+    pub(crate) input: String,
+    pub(crate) value: String,
+}
+
 /// What a placeholder begins and ends with: private characters.
 const OPEN: char = '\u{f8f0}';
 const CLOSE: char = '\u{f8f1}';

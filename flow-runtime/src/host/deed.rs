@@ -18,7 +18,7 @@ use crate::run::response::{COMPUTED_ERRORS, ERROR, Response, with_session_opened
 use crate::run::{
     AGENT_TIMEOUT, Action, Allowance, Deed, Failure, FailureKind, Happening, Refusal, unfit,
 };
-use crate::secret;
+use crate::secret::{self, Secret};
 use crate::terminal::Untold;
 use crate::value::Value;
 
@@ -46,8 +46,8 @@ impl Host {
             result: Value::Null,
         };
         let asked = now();
-        let prepared = match self.prepared(run, action).await {
-            Prepared::Ready(prepared) => prepared,
+        let (prepared, told) = match self.prepared(run, action).await {
+            Prepared::Ready(prepared, told) => (prepared, told),
             Prepared::Missing => return None,
             Prepared::Failed(error) => {
                 return Some(Happening::Failed {
@@ -61,7 +61,7 @@ impl Host {
         let late = now().saturating_sub(asked);
         let own = matches!(action.what, Deed::Call { .. });
         let work = async {
-            let happening = self.deed(doing, &prepared).await;
+            let happening = self.deed(doing, &prepared, told).await;
             happening.map(|it| if own { it } else { foreign(it) })
         };
         let Some(deadline) = action.deadline else {
@@ -81,7 +81,7 @@ impl Host {
         }
     }
 
-    async fn deed(&self, doing: &Doing, action: &Action) -> Option<Happening> {
+    async fn deed(&self, doing: &Doing, action: &Action, told: Vec<Secret>) -> Option<Happening> {
         let (run, base) = (doing.run, &*doing.directory);
         let id = action.id;
         let options = &self.inner.options;
@@ -113,7 +113,7 @@ impl Host {
                     base,
                     input: None,
                     started_at: now(),
-                    scrubber: self.inner.vault.scrubber(&run.to_string()),
+                    scrubber: self.scrubber(run),
                 };
                 Some(match shell.run().await {
                     Ended::Exited(result) => Happening::Completed { action: id, result },
@@ -125,7 +125,8 @@ impl Host {
                 builtin: true,
                 parameters,
             } if let Some(terminals) = options.terminals.as_ref().filter(|_| is_terminal(tool)) => {
-                let called = self.in_terminal(terminals, doing, action, tool, parameters);
+                let terminals = terminals.clone().telling(told, self.scrubber(run));
+                let called = self.in_terminal(&terminals, doing, action, tool, parameters);
                 Some(called.await)
             }
             Deed::Environment {
@@ -341,7 +342,7 @@ impl Host {
             base,
             input: Some(&told),
             started_at: now(),
-            scrubber: self.inner.vault.scrubber(&run.to_string()),
+            scrubber: self.scrubber(run),
         };
         let failed = |error: Failure| Happening::Failed {
             action: action.id,

@@ -155,7 +155,7 @@ impl Driver {
             unseen.extend(effects);
         }
         if let Some(data) = run.data() {
-            host.learn(&data.start);
+            host.learn(id, &data.start);
         }
         let begun_in = run.data().and_then(|data| data.start.directory.as_deref());
         let directory = begun_in.map_or(host.inner.options.directory.as_path(), Path::new);

@@ -54,9 +54,9 @@ impl Host {
         let Ok(screen) = terminals.screen(session) else {
             return Cow::Borrowed(result);
         };
-        let scrubber = self.inner.vault.scrubber(&run.to_string());
-        let screen = scrubber.text(&screen).unwrap_or(screen);
-        let screen = Value::text(screen);
+        let shown = Value::text(screen);
+        self.overhear_in(run, &[session].into(), &shown);
+        let screen = self.scrubber(run).value(&shown);
         if map.0.get("screen_content") == Some(&screen) {
             return Cow::Borrowed(result);
         }

@@ -17,8 +17,9 @@ use super::execution_log::Logs;
 use super::keep::Keepsakes;
 use super::presence::Presences;
 use super::recorded::Recorded;
-use super::secrets::{Vault, foreign, masked_effect};
+use super::secrets::{foreign, masked_effect, without};
 use super::sessions::RunSessions;
+use super::vault::Vault;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
 use crate::expression::Patience;
@@ -28,7 +29,7 @@ use crate::run::{
     Action, Effect, Evaluator, Event, Expressions, Failure, Happening, Named, Program, Refusal,
     Run, Start, Status, time,
 };
-use crate::secret::{self, Reference};
+use crate::secret::{self, Reference, Secret};
 use crate::terminal::{self, Terminals};
 use crate::value::Value;
 
@@ -457,7 +458,6 @@ impl Host {
     ) -> Result<RunId, Error> {
         let at = now();
         let id = options.id.unwrap_or_else(|| RunId::new(at, random()));
-        let called = options.parent.is_some();
         if let (false, Some(session), Some(terminals)) = (
             options.inherits_session,
             &options.session,
@@ -476,7 +476,9 @@ impl Host {
         };
         let (given, variables) =
             input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
-        let (inputs, secrets) = self.accepted(graph, &given, called, &id.to_string())?;
+        // What a caller hands on is known to both.
+        let family = options.parent.map_or(id, |(parent, _)| self.family(parent));
+        let (inputs, secrets) = self.accepted(graph, &given, id, family)?;
         let happening = Happening::Started(Start {
             run: id.to_string(),
             inputs,
@@ -505,9 +507,10 @@ impl Host {
         if let Some((parent, _)) = options.parent {
             new = new.parent(parent);
         }
+        let scrubber = self.inner.vault.scrubber(family, &id.to_string());
         let event = Event {
             at,
-            what: self.scrubbed(id, happening),
+            what: without(&scrubber, happening),
         };
         let append = Append::start(id, new).event(at, "started", body(&event)?);
         self.journal().submit(append).await?;
@@ -584,7 +587,7 @@ impl Host {
         }
         // A failed run may be tried again.
         let is_over = matches!(driver.run.status(), Status::Completed | Status::Cancelled);
-        self.inner.vault.forget(&run.to_string(), is_over);
+        self.forget_secrets(run, is_over);
         self.release_sessions(run).await;
         drop(lock);
         drop(presence);
@@ -612,6 +615,7 @@ impl Host {
     pub async fn record(&self, run: RunId, happening: Happening) -> Result<(), Error> {
         let happening = foreign(happening);
         let outermost = self.outermost(run)?;
+        self.learn_above(run)?;
         // Another host may write between reading and writing; the fence tells, and we look again.
         let (late, status, seqs) = loop {
             if self.cancelled_at_once(run, &happening).await? {
@@ -767,36 +771,41 @@ impl Host {
         &self,
         graph: &Graph,
         inputs: &Value,
-        called: bool,
-        run: &str,
+        run: RunId,
+        family: RunId,
     ) -> Result<(Value, BTreeMap<String, Reference>), Error> {
-        let given = if called {
-            self.known_value(inputs)
-        } else {
-            secret::foreign_value(inputs)
+        let called = run != family;
+        let given = match called {
+            true => self.known_value(family, inputs),
+            false => secret::foreign_value(inputs),
         };
         let accepted = input::accept(graph.inputs.as_deref(), &given).map_err(Error::Inputs)?;
         let mut secrets = BTreeMap::new();
         let mut hidden: Vec<(&str, Value)> = Vec::new();
         for (name, value, reference) in &accepted.secrets {
             // What a caller handed on stays the caller's, known here or not.
-            let inherited = match called {
-                true if secret::concerns(value) => Some(value.clone()),
-                true => self.inner.vault.placeholder(value),
-                false => None,
-            };
-            let stands = inherited.unwrap_or_else(|| {
+            let handed = inputs.get(name).filter(|it| secret::concerns_value(it));
+            let stands = handed.filter(|_| called).cloned().unwrap_or_else(|| {
                 let by_hand = *reference == Reference::Hand;
-                self.inner.vault.keep(run, name, value, by_hand);
+                let run = run.to_string();
+                let stands = secret::placeholder(&run, name);
+                let (input, value) = (name.clone(), value.clone());
+                let secret = Secret { run, input, value };
+                self.inner.vault.keep(family, secret, by_hand);
                 secrets.insert(name.clone(), reference.clone());
-                secret::placeholder(run, name)
+                Value::text(stands)
             });
-            hidden.push((name, Value::text(stands)));
+            hidden.push((name, stands));
         }
         let inputs = match &accepted.inputs {
             Value::Map(map) => Value::map(map.0.iter().map(|(name, value)| {
-                let stands = hidden.iter().find(|(hidden, _)| **name == **hidden);
-                (name, stands.map_or(value, |(_, stands)| stands).clone())
+                let mut hidden = hidden.iter();
+                let stands = hidden.find(|(hidden, _)| **name == **hidden);
+                let stands = stands.map(|(_, stands)| stands);
+                // As it was handed on, where nothing was made of it.
+                let is_same = called && given.get(name) == Some(value);
+                let handed = || inputs.get(name).filter(|_| is_same);
+                (name, stands.or_else(handed).unwrap_or(value).clone())
             })),
             other => other.clone(),
         };

@@ -23,6 +23,7 @@ mod sessions;
 mod shell;
 mod tools;
 mod traces;
+mod vault;
 mod visits;
 
 use std::future::Future;

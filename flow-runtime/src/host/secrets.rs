@@ -1,21 +1,24 @@
-//! What a host knows of secrets: values in memory, and where others come from.
+//! Secrets of runs: where they come from, where they go, and what is seen of them.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Boxed;
 use super::called::Pending;
+use super::driver::Driver;
 use super::local::{Error, Host, Report};
 use super::sessions::is_terminal;
 use super::traces::Traces;
+use super::vault::plain;
+use serde_json::Value as Json;
+
 use crate::expression;
 use crate::input::{InputFault, given_secret, read_reference};
 use crate::journal::RunId;
 use crate::run::{
     Action, Deed, Effect, Ending, Event, Failure, FailureKind, Finish, Happening, Run, Start,
 };
-use crate::secret::{self, Piece, Place, Reference, Scrubber};
-use crate::terminal::Terminals;
+use crate::secret::{self, Piece, Place, Reference, Scrubber, Secret};
 use crate::value::Value;
 
 /// A secret that a step needs and that is not known here.
@@ -29,149 +32,82 @@ pub struct SecretWanted<'a> {
     pub step: &'a str,
 }
 
-/// The values that are known in this process.
-#[derive(Default)]
-pub(super) struct Vault {
-    known: Mutex<Known>,
-    /// One question at a time: two steps may need the same secret.
-    asking: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Known {
-    values: HashMap<(String, String), Held>,
-    scrubber: Arc<Scrubber>,
-    /// Those that terminals have been told: a session outlives the run that has typed them.
-    typed: Vec<(String, String, String)>,
-    /// Secrets that a run waits for.
-    missing: HashMap<RunId, BTreeSet<String>>,
-}
-
-struct Held {
-    value: Value,
-    /// Nobody but this process knows it.
-    by_hand: bool,
-}
-
 /// An action with its secrets, or why it cannot be done.
 pub(super) enum Prepared {
-    Ready(Box<Action>),
+    /// With what of it nobody else may read where it goes to a terminal.
+    Ready(Box<Action>, Vec<Secret>),
     Missing,
     Failed(Failure),
 }
 
-impl Vault {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+impl Host {
+    /// The run that has called a run, or its caller, and so on: they know the same secrets.
+    pub(super) fn family(&self, run: RunId) -> RunId {
+        let vault = &self.inner.vault;
+        if let Some(family) = vault.family(run) {
+            return family;
+        }
+        let mut family = run;
+        while let Some(caller) = self.journal().run(family).ok().and_then(|it| it.parent) {
+            family = caller;
+        }
+        vault.note_family(run, family);
+        family
     }
 
     /// What is scrubbed from what concerns a run.
-    pub(super) fn scrubber(&self, run: &str) -> Arc<Scrubber> {
-        let all = Arc::clone(&self.known().scrubber);
-        if all.is_empty() {
-            return all;
-        }
-        Arc::new(all.preferring(run))
-    }
-
-    /// Remembers a value, and scrubs it from now on.
-    pub(super) fn keep(&self, run: &str, input: &str, value: &str, by_hand: bool) {
-        let mut known = self.known();
-        Arc::make_mut(&mut known.scrubber).add(run, input, value);
-        let value = Value::text(value);
-        let held = Held { value, by_hand };
-        known
-            .values
-            .insert((run.to_owned(), input.to_owned()), held);
-    }
-
-    /// Nobody drives a run any more; when it is over it is not asked for again.
-    pub(super) fn forget(&self, run: &str, is_over: bool) {
-        let mut known = self.known();
-        let before = known.values.len();
-        known
-            .values
-            .retain(|(of, _), held| of != run || (held.by_hand && !is_over));
-        if known.values.len() == before {
-            return;
-        }
-        let mut left = Scrubber::default();
-        for ((run, input), held) in &known.values {
-            left.add(run, input, &plain(&held.value));
-        }
-        for (run, input, value) in &known.typed {
-            left.add(run, input, value);
-        }
-        known.scrubber = Arc::new(left);
-    }
-
-    /// Remembers the secrets of some parameters for as long as there are terminals, which are told
-    /// them: what they show is scrubbed and masked from now on, whoever asks.
-    fn type_into(&self, terminals: &Terminals, parameters: &Value) {
-        let places = std::cell::RefCell::new(Vec::new());
-        secret::each_text(parameters, &|text| {
-            let found = secret::pieces(text).filter_map(|piece| match piece {
-                Piece::Secret(place) => Some((place.run.to_owned(), place.input.to_owned())),
-                Piece::Text(_) | Piece::Broken => None,
-            });
-            places.borrow_mut().extend(found);
-            None
-        });
-        for (run, input) in places.into_inner() {
-            let Some(value) = self.get(&run, &input) else {
-                continue;
-            };
-            let value = plain(&value);
-            terminals.conceal(&run, &input, &value);
-            let mut known = self.known();
-            let typed = (run, input, value);
-            if !known.typed.contains(&typed) {
-                known.typed.push(typed);
-            }
+    pub(super) fn scrubber(&self, run: RunId) -> Arc<Scrubber> {
+        let vault = &self.inner.vault;
+        match vault.is_empty() {
+            true => Arc::default(),
+            false => vault.scrubber(self.family(run), &run.to_string()),
         }
     }
 
-    fn get(&self, run: &str, input: &str) -> Option<Value> {
-        let key = (run.to_owned(), input.to_owned());
-        self.known().values.get(&key).map(|held| held.value.clone())
+    /// Nobody drives a run any more. What it knows is known as long as somebody drives who called it.
+    pub(super) fn forget_secrets(&self, run: RunId, is_over: bool) {
+        let vault = &self.inner.vault;
+        if !vault.is_unused() && self.outermost(run).ok() == Some(run) {
+            vault.forget(self.family(run), is_over);
+        }
     }
 
-    pub(super) fn missing(&self, run: RunId) -> Vec<String> {
-        let known = self.known();
-        let missing = known.missing.get(&run);
-        missing.map_or_else(Vec::new, |names| names.iter().cloned().collect())
-    }
-
-    /// The placeholder of a value that is known already.
-    pub(super) fn placeholder(&self, text: &str) -> Option<String> {
-        self.known().scrubber.text(text)
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Str(text) => text.to_string(),
-        other => other.to_string(),
-    }
-}
-
-impl Host {
     /// Learns what can be learned of a run's secrets, so that they are scrubbed before they are
     /// used.
-    pub(super) fn learn(&self, start: &Start) {
+    pub(super) fn learn(&self, run: RunId, start: &Start) {
+        if start.secrets.is_empty() {
+            return;
+        }
+        let (vault, family) = (&self.inner.vault, self.family(run));
         for (input, reference) in &start.secrets {
-            if self.inner.vault.get(&start.run, input).is_none()
+            if vault.get(family, &start.run, input).is_none()
                 && let Ok(Some(value)) = read_reference(reference)
             {
-                self.inner.vault.keep(&start.run, input, &value, false);
+                let (run, input) = (start.run.clone(), input.clone());
+                vault.keep(family, Secret { run, input, value }, false);
             }
         }
     }
 
-    /// The value of a secret; `None` when nobody here knows it.
-    async fn secret(&self, place: Place<'_>, step: &str) -> Result<Option<Value>, Failure> {
-        let vault = &self.inner.vault;
-        if let Some(value) = vault.get(place.run, place.input) {
+    /// The same of those that have called a run.
+    pub(super) fn learn_above(&self, run: RunId) -> Result<(), Error> {
+        let mut above = self.journal().run(run)?.parent;
+        while let Some(caller) = above {
+            self.learn(caller, &self.start_of(caller)?);
+            above = self.journal().run(caller)?.parent;
+        }
+        Ok(())
+    }
+
+    /// The value of a secret that a run uses; `None` when nobody here knows it.
+    async fn secret(
+        &self,
+        user: RunId,
+        place: Place<'_>,
+        step: &str,
+    ) -> Result<Option<String>, Failure> {
+        let (vault, family) = (&self.inner.vault, self.family(user));
+        if let Some(value) = vault.get(family, place.run, place.input) {
             return Ok(Some(value));
         }
         let changed = || {
@@ -187,7 +123,7 @@ impl Host {
             return Err(changed());
         };
         let _one = vault.asking.lock().await;
-        if let Some(value) = vault.get(place.run, place.input) {
+        if let Some(value) = vault.get(family, place.run, place.input) {
             return Ok(Some(value));
         }
         let read = match reference {
@@ -211,9 +147,14 @@ impl Host {
         };
         let value = value.filter(|value| value.len() >= secret::SHORTEST);
         if let Some(value) = &value {
-            vault.keep(place.run, place.input, value, *reference == Reference::Hand);
+            let secret = Secret {
+                run: place.run.to_owned(),
+                input: place.input.to_owned(),
+                value: value.clone(),
+            };
+            vault.keep(family, secret, *reference == Reference::Hand);
         }
-        Ok(value.map(Value::text))
+        Ok(value)
     }
 
     pub(super) fn start_of(&self, run: RunId) -> Result<Start, Error> {
@@ -227,7 +168,7 @@ impl Host {
         }
     }
 
-    /// Takes the values of secrets that a run, or one that it has called, waits for: what was given
+    /// Takes the values of secrets that a run, or one that belongs to it, waits for: what was given
     /// by hand is known to the process it was given to, and to no other.
     ///
     /// # Errors
@@ -238,14 +179,13 @@ impl Host {
         let Value::Map(given) = given else {
             return Ok(());
         };
-        let starts = self.starts_around(run)?;
+        let family = self.family(run);
+        let wanted = self.wanted_around(run)?;
         let mut faults = Vec::new();
-        let mut found: Vec<(&str, &str, String)> = Vec::new();
+        let mut found: Vec<Secret> = Vec::new();
         for (input, value) in &given.0 {
-            let mut of = starts
-                .iter()
-                .filter(|start| start.secrets.contains_key(&**input))
-                .peekable();
+            let of = wanted.iter().filter(|(_, wanted)| **wanted == **input);
+            let mut of = of.peekable();
             let read = match of.peek() {
                 Some(_) => given_secret(value),
                 None => {
@@ -253,7 +193,11 @@ impl Host {
                 }
             };
             match read {
-                Ok((value, _)) => found.extend(of.map(|it| (&*it.run, &**input, value.clone()))),
+                Ok((value, _)) => found.extend(of.map(|(run, input)| Secret {
+                    run: run.clone(),
+                    input: input.clone(),
+                    value: value.clone(),
+                })),
                 Err(reason) => faults.push(InputFault {
                     input: input.to_string(),
                     reason,
@@ -263,69 +207,63 @@ impl Host {
         if !faults.is_empty() {
             return Err(Error::Inputs(faults));
         }
-        for (run, input, value) in found {
-            self.inner.vault.keep(run, input, &value, true);
+        for secret in found {
+            self.inner.vault.keep(family, secret, true);
         }
         Ok(())
     }
 
-    /// How the runs began whose secrets a run may wait for: its own, those that called it, and those
-    /// that it has called and that are not over.
-    fn starts_around(&self, run: RunId) -> Result<Vec<Start>, Error> {
-        let mut starts = vec![self.start_of(run)?];
-        let mut above = self.journal().run(run)?.parent;
-        while let Some(caller) = above {
-            starts.push(self.start_of(caller)?);
-            above = self.journal().run(caller)?.parent;
-        }
-        let mut below = vec![run];
-        while let Some(caller) = below.pop() {
-            for called in self.called(caller)? {
-                if !called.status.is_final() {
-                    starts.push(self.start_of(called.id)?);
-                    below.push(called.id);
+    /// The secrets that a run may wait for: its own, those of the runs that belong to it, and others that
+    /// one of them has read in a terminal.
+    fn wanted_around(&self, run: RunId) -> Result<BTreeSet<(String, String)>, Error> {
+        let mut wanted = BTreeSet::new();
+        let mut runs = vec![self.family(run)];
+        while let Some(run) = runs.pop() {
+            let start = self.start_of(run)?;
+            let secrets = start.secrets.into_keys();
+            wanted.extend(secrets.map(|input| (start.run.clone(), input)));
+            runs.extend(self.called(run)?.into_iter().map(|called| called.id));
+            if self.journal().run(run)?.status.is_final() {
+                continue;
+            }
+            let standing = Driver::open(self.clone(), run)?;
+            for effect in standing.run.pending() {
+                if let Effect::Act(action) = effect {
+                    wanted.extend(self.lacked(run, &action.what));
                 }
             }
         }
-        Ok(starts)
+        Ok(wanted)
     }
 
     /// The secrets that an action is done with and that nobody here knows.
-    pub(super) fn lacking(&self, what: &Deed) -> BTreeSet<String> {
-        let mut lacking = BTreeSet::new();
-        let mut look = |text: &str| {
-            for piece in secret::pieces(text) {
-                if let Piece::Secret(place) = piece
-                    && self.inner.vault.get(place.run, place.input).is_none()
-                {
-                    lacking.insert(place.input.to_owned());
-                }
-            }
-        };
-        match what {
+    pub(super) fn lacking(&self, run: RunId, what: &Deed) -> BTreeSet<String> {
+        let lacking = self.lacked(run, what).into_iter();
+        lacking.map(|(_, input)| input).collect()
+    }
+
+    /// The same, with the runs whose inputs they are.
+    fn lacked(&self, run: RunId, what: &Deed) -> BTreeSet<(String, String)> {
+        let places = match what {
             Deed::Shell {
                 env,
                 working_directory,
                 ..
             } => {
                 let texts = env.iter().map(|(_, value)| value).chain(working_directory);
-                texts.for_each(|text| look(text));
+                texts.flat_map(|text| places(text)).collect()
             }
-            Deed::Tool { parameters, .. } => {
-                let look = std::cell::RefCell::new(look);
-                secret::each_text(parameters, &|text| {
-                    (look.borrow_mut())(text);
-                    None
-                });
-            }
+            Deed::Tool { parameters, .. } => places_in(parameters),
             Deed::Prompt { .. }
             | Deed::Delegate { .. }
             | Deed::DelegateItem { .. }
             | Deed::Judge { .. }
             | Deed::Call { .. }
-            | Deed::Environment { .. } => {}
-        }
-        lacking
+            | Deed::Environment { .. } => BTreeSet::new(),
+        };
+        let (vault, family) = (&self.inner.vault, self.family(run));
+        let is_lacked = |(run, input): &(String, String)| vault.get(family, run, input).is_none();
+        places.into_iter().filter(is_lacked).collect()
     }
 
     fn default_of(&self, run: RunId, input: &str) -> Option<String> {
@@ -343,6 +281,7 @@ impl Host {
     /// others do.
     pub(super) async fn prepared(&self, run: RunId, action: &Action) -> Prepared {
         let mut ready = action.clone();
+        let mut told = Vec::new();
         let revealed = match &mut ready.what {
             Deed::Shell {
                 env,
@@ -350,17 +289,16 @@ impl Host {
                 ..
             } => {
                 let values = env.iter_mut().map(|(_, value)| value);
-                self.reveal_all(values.chain(working_directory), &action.node)
+                self.reveal_all(run, values.chain(working_directory), &action.node)
                     .await
             }
             Deed::Tool {
                 tool, parameters, ..
             } => {
                 let given = parameters.clone();
-                let revealed = self.reveal_value(parameters, &action.node).await;
-                let terminals = self.inner.options.terminals.as_ref();
-                if let Some(terminals) = terminals.filter(|_| is_terminal(tool)) {
-                    self.inner.vault.type_into(terminals, &given);
+                let revealed = self.reveal_value(run, parameters, &action.node).await;
+                if is_terminal(tool) {
+                    told = self.known_in(run, &given);
                 }
                 revealed
             }
@@ -374,14 +312,13 @@ impl Host {
                 Ok(None)
             }
         };
-        let mut known = self.inner.vault.known();
         match revealed {
             Ok(None) => {
-                known.missing.remove(&run);
-                Prepared::Ready(Box::new(ready))
+                self.inner.vault.misses_nothing(run);
+                Prepared::Ready(Box::new(ready), told)
             }
             Ok(Some(input)) => {
-                known.missing.entry(run).or_default().insert(input);
+                self.inner.vault.note_missing(run, input);
                 Prepared::Missing
             }
             Err(failure) => Prepared::Failed(failure),
@@ -391,6 +328,7 @@ impl Host {
     /// Puts values into texts; gives the secret that nobody knows.
     async fn reveal_all<'t>(
         &self,
+        run: RunId,
         texts: impl Iterator<Item = &'t mut String>,
         step: &str,
     ) -> Result<Option<String>, Failure> {
@@ -398,7 +336,7 @@ impl Host {
             if !secret::concerns(text) {
                 continue;
             }
-            match self.reveal(text, step).await? {
+            match self.reveal(run, text, step).await? {
                 Ok(revealed) => *text = revealed,
                 Err(missing) => return Ok(Some(missing)),
             }
@@ -407,7 +345,12 @@ impl Host {
     }
 
     /// A text with its secrets, or the secret that nobody knows.
-    async fn reveal(&self, text: &str, step: &str) -> Result<Result<String, String>, Failure> {
+    async fn reveal(
+        &self,
+        run: RunId,
+        text: &str,
+        step: &str,
+    ) -> Result<Result<String, String>, Failure> {
         let mut revealed = String::new();
         for piece in secret::pieces(text) {
             match piece {
@@ -418,12 +361,12 @@ impl Host {
                         "an expression has changed a secret, which can only be passed on as it is",
                     ));
                 }
-                Piece::Secret(place) => match self.secret(place, step).await? {
+                Piece::Secret(place) => match self.secret(run, place, step).await? {
                     None => return Ok(Err(place.input.to_owned())),
                     Some(value) if place.quoted => {
-                        revealed.push_str(&expression::quoted(&plain(&value)));
+                        revealed.push_str(&expression::quoted(&value));
                     }
-                    Some(value) => revealed.push_str(&plain(&value)),
+                    Some(value) => revealed.push_str(&value),
                 },
             }
         }
@@ -432,27 +375,28 @@ impl Host {
 
     fn reveal_value<'v>(
         &'v self,
+        run: RunId,
         value: &'v mut Value,
         step: &'v str,
     ) -> Boxed<'v, Result<Option<String>, Failure>> {
         Box::pin(async move {
             match value {
                 Value::Str(text) if secret::concerns(text) => {
-                    match self.reveal(text, step).await? {
+                    match self.reveal(run, text, step).await? {
                         Ok(revealed) => *value = Value::text(revealed),
                         Err(missing) => return Ok(Some(missing)),
                     }
                 }
                 Value::List(list) => {
                     for item in &mut Arc::make_mut(list).0 {
-                        if let Some(missing) = self.reveal_value(item, step).await? {
+                        if let Some(missing) = self.reveal_value(run, item, step).await? {
                             return Ok(Some(missing));
                         }
                     }
                 }
                 Value::Map(map) => {
                     for item in Arc::make_mut(map).0.values_mut() {
-                        if let Some(missing) = self.reveal_value(item, step).await? {
+                        if let Some(missing) = self.reveal_value(run, item, step).await? {
                             return Ok(Some(missing));
                         }
                     }
@@ -464,16 +408,16 @@ impl Host {
     }
 
     /// A value with the secrets that are known, to be checked and not to be kept.
-    pub(super) fn known_value(&self, value: &Value) -> Value {
+    pub(super) fn known_value(&self, family: RunId, value: &Value) -> Value {
         let known = |text: &str| {
             secret::concerns(text).then(|| {
                 let pieces = secret::pieces(text).map(|piece| match piece {
                     Piece::Text(text) => text.to_owned(),
                     Piece::Broken => String::new(),
-                    Piece::Secret(place) => match self.inner.vault.get(place.run, place.input) {
-                        Some(value) => plain(&value),
-                        None => place.text.to_owned(),
-                    },
+                    Piece::Secret(place) => {
+                        let value = self.inner.vault.get(family, place.run, place.input);
+                        value.unwrap_or_else(|| place.text.to_owned())
+                    }
                 });
                 pieces.collect()
             })
@@ -481,24 +425,110 @@ impl Host {
         secret::each_text(value, &known)
     }
 
-    /// What happened, without any secret that is known here.
-    pub(super) fn scrubbed(&self, run: RunId, happening: Happening) -> Happening {
-        let scrubber = self.inner.vault.scrubber(&run.to_string());
-        if scrubber.is_empty() {
-            return happening;
+    /// The secrets that some parameters have places for.
+    fn known_in(&self, run: RunId, parameters: &Value) -> Vec<Secret> {
+        let places = places_in(parameters);
+        if places.is_empty() {
+            return Vec::new();
         }
-        each_text(happening, &|text| scrubber.text(text))
+        let family = self.family(run);
+        let known = places.into_iter().filter_map(|(run, input)| {
+            let value = self.inner.vault.get(family, &run, &input)?;
+            Some(Secret { run, input, value })
+        });
+        known.collect()
     }
 
-    /// The same for what a tool of terminals has answered, if that is what has happened.
+    /// What a run reads in a terminal may be the secret of another run, which has told it the session: from
+    /// now on it is a secret of those who have read it, too.
+    fn overhear(&self, run: RunId, parameters: &Value, happening: &Happening) {
+        let result = match happening {
+            Happening::Completed { result, .. }
+            | Happening::Failed { result, .. }
+            | Happening::TimedOut { result, .. } => result,
+            _ => return,
+        };
+        let mut sessions = BTreeSet::new();
+        sessions_in(parameters, &mut sessions);
+        sessions_in(result, &mut sessions);
+        self.overhear_in(run, &sessions, result);
+    }
+
+    /// The same for something that some sessions have shown.
+    pub(super) fn overhear_in(&self, run: RunId, sessions: &BTreeSet<&str>, shown: &Value) {
+        let Some(terminals) = &self.inner.options.terminals else {
+            return;
+        };
+        for session in sessions {
+            let told = terminals.secrets(session);
+            if told.is_empty() {
+                continue;
+            }
+            let heard = std::cell::RefCell::new(Vec::new());
+            secret::each_text(shown, &|text| {
+                heard.borrow_mut().extend(told.told_by(text));
+                None
+            });
+            for secret in heard.into_inner() {
+                if !self.scrubber(run).knows(&secret.value) && !self.was_given(run, &secret.value) {
+                    // Whoever was told it first may be gone.
+                    self.inner.vault.keep(self.family(run), secret, true);
+                }
+            }
+        }
+    }
+
+    /// Whether a run has a text from whoever started it, or who called it.
+    fn was_given(&self, run: RunId, text: &str) -> bool {
+        let quoted = Json::from(text).to_string();
+        let quoted = &quoted[1..quoted.len() - 1];
+        let mut run = Some(run);
+        while let Some(this) = run {
+            let start = self.start_of(this);
+            let inputs = start.is_ok_and(|start| {
+                let given = [&start.inputs, &start.variables];
+                given
+                    .iter()
+                    .any(|it| it.to_json().to_string().contains(quoted))
+            });
+            let record = self.journal().run(this).ok();
+            let program = record.as_ref().map(|it| self.program(it.definition));
+            let definition = program.and_then(|it| serde_json::to_string(it.ok()?.graph()).ok());
+            if inputs || definition.is_some_and(|it| it.contains(quoted)) {
+                return true;
+            }
+            run = record.and_then(|it| it.parent);
+        }
+        false
+    }
+
+    /// What happened, without any secret that the run knows.
+    pub(super) fn scrubbed(&self, run: RunId, happening: Happening) -> Happening {
+        without(&self.scrubber(run), happening)
+    }
+
+    /// The same for what comes from a terminal, if that is what has happened.
     pub(super) fn scrubbed_in(&self, id: RunId, run: &Run, happening: Happening) -> Happening {
         let ended = happening.ends().and_then(|ended| run.action(ended));
-        let in_terminal = ended.is_some_and(|action| {
-            matches!(&action.what, Deed::Tool { tool, builtin: true, .. } if is_terminal(tool))
+        let in_terminal = ended.is_some_and(|action| match &action.what {
+            Deed::Tool {
+                tool,
+                parameters,
+                builtin: true,
+            } if is_terminal(tool) => {
+                self.overhear(id, parameters, &happening);
+                true
+            }
+            Deed::Environment { session, .. } => {
+                let parameters = Value::map([("session_id", Value::text(session))]);
+                self.overhear(id, &parameters, &happening);
+                false
+            }
+            _ => false,
         });
         match happening {
             Happening::Completed { action, result } if in_terminal => {
-                let scrubber = self.inner.vault.scrubber(&id.to_string());
+                let scrubber = self.scrubber(id);
                 let result = match scrubber.is_empty() {
                     true => result,
                     false => secret::each_written(&result, &|text| scrubber.text(text)),
@@ -508,6 +538,44 @@ impl Host {
             other => self.scrubbed(id, other),
         }
     }
+}
+
+/// The sessions that a value names.
+fn sessions_in<'v>(value: &'v Value, sessions: &mut BTreeSet<&'v str>) {
+    match value {
+        Value::Map(map) => {
+            sessions.extend(map.0.get("session_id").and_then(Value::as_str));
+            let values = map.0.values();
+            values.for_each(|value| sessions_in(value, sessions));
+        }
+        Value::List(list) => list.0.iter().for_each(|item| sessions_in(item, sessions)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
+    }
+}
+
+/// What happened, without secrets.
+pub(super) fn without(scrubber: &Scrubber, happening: Happening) -> Happening {
+    match scrubber.is_empty() {
+        true => happening,
+        false => each_text(happening, &|text| scrubber.text(text)),
+    }
+}
+
+/// The secrets that a text has places for.
+fn places(text: &str) -> impl Iterator<Item = (String, String)> {
+    secret::pieces(text).filter_map(|piece| match piece {
+        Piece::Secret(place) => Some((place.run.to_owned(), place.input.to_owned())),
+        Piece::Text(_) | Piece::Broken => None,
+    })
+}
+
+fn places_in(value: &Value) -> BTreeSet<(String, String)> {
+    let found = std::cell::RefCell::new(BTreeSet::new());
+    secret::each_text(value, &|text| {
+        found.borrow_mut().extend(places(text));
+        None
+    });
+    found.into_inner()
 }
 
 /// What happened outside, which cannot speak of secrets.

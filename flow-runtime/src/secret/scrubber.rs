@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::reading::is_essential;
 use super::search::{Cut, Found, Search};
 use super::{
-    Piece, SHORTEST, SHORTEST_LINE, SHORTEST_PART, each_text, mask_of, pieces, placeholder,
+    Piece, SHORTEST, SHORTEST_LINE, SHORTEST_PART, Secret, each_text, mask_of, pieces, placeholder,
 };
 use crate::value::Value;
 
@@ -38,6 +38,7 @@ struct Sought {
 #[derive(Clone)]
 struct Owner {
     run: String,
+    input: String,
     /// None for what is not the value itself, so nothing that could be turned into it again.
     placeholder: Option<String>,
     mask: String,
@@ -108,6 +109,42 @@ impl Scrubber {
             rows: true,
         };
         !self.known.search.all(bytes, cut).is_empty()
+    }
+
+    /// Whether a value is scrubbed as a whole.
+    pub(crate) fn knows(&self, value: &str) -> bool {
+        let mut known = self.known.values.iter().filter(|it| it.value == value);
+        known.any(|it| it.owners.iter().any(|owner| owner.placeholder.is_some()))
+    }
+
+    /// The secrets that a text tells something of.
+    pub(crate) fn told_by(&self, text: &str) -> Vec<Secret> {
+        let cut = Cut {
+            begin: true,
+            end: true,
+            rows: true,
+        };
+        let mut told: Vec<Secret> = Vec::new();
+        for found in self.known.search.all(text.as_bytes(), cut) {
+            let owner = self.owner(&found);
+            if told
+                .iter()
+                .any(|it| it.run == owner.run && it.input == owner.input)
+            {
+                continue;
+            }
+            let is_value = |it: &&Owner| {
+                it.run == owner.run && it.input == owner.input && it.placeholder.is_some()
+            };
+            let mut values = self.known.values.iter();
+            let whole = values.find(|it| it.owners.iter().any(|owner| is_value(&owner)));
+            told.extend(whole.map(|whole| Secret {
+                run: owner.run.clone(),
+                input: owner.input.clone(),
+                value: whole.value.clone(),
+            }));
+        }
+        told
     }
 
     /// What is to be hidden of what was found: what overlaps is one. A value that is there as a whole is
@@ -257,6 +294,7 @@ impl Known {
         }
         owners.push(Owner {
             run: run.to_owned(),
+            input: input.to_owned(),
             placeholder: is_value.then(|| placeholder(run, input)),
             mask: mask_of(input),
         });

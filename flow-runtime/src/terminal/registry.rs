@@ -1,6 +1,6 @@
 //! The sessions there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -21,7 +21,8 @@ use super::private;
 use super::program::Program;
 use super::session::{Awaited, Opening, Session, Showing};
 use crate::journal::RunId;
-use crate::secret::{self, Scrubber};
+use crate::secret::{self, Scrubber, Secret};
+use crate::value::{List, Value};
 
 pub use super::session::Place;
 
@@ -39,6 +40,10 @@ pub struct Terminals {
     unnamed: Arc<Unnamed>,
     /// The run whose own the sessions are that are opened through this.
     owner: Option<RunId>,
+    /// What the session is told through this that nobody else may read.
+    told: Arc<[Secret]>,
+    /// All that whoever uses this has to keep from others.
+    pub(super) kept: Arc<Scrubber>,
     /// Until when a command is interrupted that whoever ran it no longer waits for.
     pub(super) interrupts_until: Option<u64>,
 }
@@ -59,14 +64,38 @@ pub(crate) enum Unnamed {
 struct Inner {
     options: Options,
     audit: Option<Arc<Audit>>,
-    /// What runs have typed and nobody may read.
-    secrets: Mutex<Arc<Scrubber>>,
+    /// What runs have told sessions and nobody else may read.
+    secrets: Mutex<Secrets>,
     /// In the order they were opened.
     sessions: Mutex<Vec<Arc<Session>>>,
     /// Those that are being closed, until nothing of them is left.
     closing: Mutex<Vec<Arc<Session>>>,
     /// No session is opened any more.
     is_over: AtomicBool,
+}
+
+/// The secrets that sessions were told, by session.
+#[derive(Default)]
+struct Secrets {
+    of: HashMap<String, Arc<Scrubber>>,
+    /// Sessions that are closed, of which the last answers may be under way.
+    closed: VecDeque<String>,
+}
+
+impl Secrets {
+    /// Nobody reads any more what a session has shown that was closed before so many others.
+    const MOST_CLOSED: usize = 256;
+
+    fn close(&mut self, session: &str) {
+        if self.of.contains_key(session) {
+            self.closed.push_back(session.to_owned());
+        }
+        if self.closed.len() > Secrets::MOST_CLOSED
+            && let Some(first) = self.closed.pop_front()
+        {
+            self.of.remove(&first);
+        }
+    }
 }
 
 impl Drop for Inner {
@@ -109,6 +138,8 @@ impl Terminals {
             circle: None,
             unnamed: Arc::new(Unnamed::Latest),
             owner: None,
+            told: Arc::default(),
+            kept: Arc::default(),
             interrupts_until: None,
         })
     }
@@ -117,12 +148,10 @@ impl Terminals {
     /// was opened last among them, and never that of others. By name they reach every session.
     #[must_use]
     pub fn of(&self, circle: &str) -> Terminals {
+        let circle = Some(Arc::from(circle));
         Terminals {
-            inner: Arc::clone(&self.inner),
-            circle: Some(Arc::from(circle)),
-            unnamed: Arc::clone(&self.unnamed),
-            owner: self.owner,
-            interrupts_until: self.interrupts_until,
+            circle,
+            ..self.clone()
         }
     }
 
@@ -136,6 +165,13 @@ impl Terminals {
     pub(crate) fn owned_by(self, run: RunId) -> Terminals {
         let owner = Some(run);
         Terminals { owner, ..self }
+    }
+
+    /// The same registry for somebody who has secrets, and tells some of them to the session that is meant:
+    /// from before it hears of them they are masked there, whoever asks.
+    pub(crate) fn telling(self, told: Vec<Secret>, kept: Arc<Scrubber>) -> Terminals {
+        let told = Arc::from(told);
+        Terminals { told, kept, ..self }
     }
 
     /// The same registry for somebody who may give up what it does: a command that is dropped while
@@ -313,6 +349,7 @@ impl Terminals {
             let is_gone = session.close().await;
             if let Some(inner) = inner.upgrade() {
                 lock(&inner.closing).retain(|it| !Arc::ptr_eq(it, &session));
+                lock(&inner.secrets).close(&session.id);
             }
             is_gone
         })
@@ -320,6 +357,12 @@ impl Terminals {
 
     /// The session of this id, or the one opened last.
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
+        let session = self.find(id)?;
+        self.conceal(&session.id);
+        Ok(session)
+    }
+
+    fn find(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let sessions = lock(&self.inner.sessions);
         let Some(id) = id else {
             let must_be_free = match &*self.unnamed {
@@ -415,6 +458,7 @@ impl Terminals {
             });
         }
         let session = Session::open(opening, options)?;
+        self.conceal(&session.id);
         sessions.push(Arc::clone(&session));
         private::sweep_once();
         Ok(session)
@@ -448,37 +492,65 @@ impl Terminals {
         Ok(found)
     }
 
-    /// Masks the secret of a run from now on, in the audit log and in what is told of sessions.
-    pub(crate) fn conceal(&self, run: &str, input: &str, value: &str) {
-        Arc::make_mut(&mut lock(&self.inner.secrets)).add(run, input, value);
+    /// Masks what a session is told from now on, in the audit log and in what is told of it.
+    fn conceal(&self, session: &str) {
+        if self.told.is_empty() {
+            return;
+        }
+        let mut secrets = lock(&self.inner.secrets);
+        let known = secrets.of.entry(session.to_owned()).or_default();
+        for secret in &*self.told {
+            if !known.knows(&secret.value) {
+                Arc::make_mut(known).add(&secret.run, &secret.input, &secret.value);
+            }
+        }
     }
 
-    pub(super) fn secrets(&self) -> Arc<Scrubber> {
-        Arc::clone(&lock(&self.inner.secrets))
+    /// The secrets that a session was told.
+    pub(crate) fn secrets(&self, session: &str) -> Arc<Scrubber> {
+        let secrets = lock(&self.inner.secrets);
+        secrets.of.get(session).cloned().unwrap_or_default()
     }
 
-    /// An answer without the secrets that runs have typed into terminals. A run itself is given them,
-    /// and keeps them from everybody.
+    /// An answer without the secrets that runs have told the sessions it is about. A run itself is given
+    /// them, and keeps them from everybody.
     #[must_use]
     pub fn masked<T: Serialize + DeserializeOwned>(&self, answer: T) -> T {
-        let secrets = self.secrets();
-        if secrets.is_empty() || self.owner.is_some() {
+        if lock(&self.inner.secrets).of.is_empty() || self.owner.is_some() {
             return answer;
         }
         let masked = serde_json::to_value(&answer).map(|answer| {
-            let answer = crate::value::Value::from(&answer);
-            let scrubbed = secret::each_written(&answer, &|text| {
-                let scrubbed = secrets.text(text)?;
-                Some(secret::mask(&scrubbed).into_owned())
-            });
-            scrubbed.to_json()
+            let answer = Value::from(&answer);
+            self.masked_value(&answer).to_json()
         });
         masked.and_then(serde_json::from_value).unwrap_or(answer)
     }
 
+    fn masked_value(&self, answer: &Value) -> Value {
+        let Value::Map(map) = answer else {
+            return answer.clone();
+        };
+        if let Some(Value::List(sessions)) = map.0.get("sessions") {
+            let sessions = sessions.0.iter().map(|session| self.masked_value(session));
+            let sessions = Value::List(Arc::new(List(sessions.collect())));
+            let mut map = (**map).clone();
+            map.0.insert(Arc::from("sessions"), sessions);
+            return Value::Map(Arc::new(map));
+        }
+        let session = map.0.get("session_id").and_then(Value::as_str);
+        let secrets = self.secrets(session.unwrap_or_default());
+        if secrets.is_empty() {
+            return answer.clone();
+        }
+        secret::each_written(answer, &|text| {
+            let scrubbed = secrets.text(text)?;
+            Some(secret::mask(&scrubbed).into_owned())
+        })
+    }
+
     /// Input as it is recorded.
     fn entry(&self, session: &Session, tool: &'static str, text: &str, keys: &[Key]) -> Entry {
-        let scrubbed = self.secrets().text(text);
+        let scrubbed = self.secrets(&session.id).text(text);
         let masked = scrubbed.map(|text| secret::mask(&text).into_owned());
         Entry::new(&session.id, tool, text, masked, keys)
     }

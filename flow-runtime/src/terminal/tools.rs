@@ -505,7 +505,8 @@ impl Terminals {
                 response.truncated = cut || !ran.complete;
                 // No text would be masked there.
                 let is_bytes = matches!(text, std::borrow::Cow::Owned(_));
-                if is_bytes && !self.secrets().finds(kept) {
+                let told = self.secrets(&session.id);
+                if is_bytes && !told.finds(kept) && !self.kept.finds(kept) {
                     response.output_base64 = Some(base64(kept));
                 }
                 response.output = output.to_owned();
@@ -597,19 +598,21 @@ mod tests {
     )]
     use serde_json::json;
 
-    use super::base64;
+    use super::{Arc, base64};
+    use crate::secret::Secret;
     use crate::terminal::{Options, Terminals};
 
     #[tokio::test]
     async fn a_secret_is_masked_whatever_others_are_and_our_own_words_never() {
+        let words = ["SecretAlpha99", "time", "succ", "finished", "session_id"];
+        let told = words.iter().enumerate().map(|(number, word)| Secret {
+            run: "r-1".to_owned(),
+            input: format!("s{number}"),
+            value: (*word).to_owned(),
+        });
         let terminals = Terminals::new(Options::default()).unwrap();
-        for (number, word) in ["SecretAlpha99", "time", "succ", "finished", "session_id"]
-            .iter()
-            .enumerate()
-        {
-            terminals.conceal("r-1", &format!("s{number}"), word);
-        }
-        let opened = terminals.call("open_terminal", json!({"shell": "sh"}));
+        let telling = terminals.clone().telling(told.collect(), Arc::default());
+        let opened = telling.call("open_terminal", json!({"shell": "sh"}));
         assert_eq!(opened.await.unwrap()["success"], true);
         let command = json!({"command": "echo SecretAlpha99 finished"});
         let ran = terminals.call("run_command", command).await.unwrap();
@@ -632,6 +635,12 @@ mod tests {
             .call("run_command", json!({"command": r"printf '\377'"}))
             .await;
         assert_eq!(ran.unwrap()["output_base64"], "/w==");
+        // Another session has been told nothing.
+        let opened = terminals.call("open_terminal", json!({"shell": "sh"}));
+        assert_eq!(opened.await.unwrap()["success"], true);
+        let command = json!({"command": "echo SecretAlpha99"});
+        let ran = terminals.call("run_command", command).await.unwrap();
+        assert_eq!(ran["output"], "SecretAlpha99\n");
         terminals.close_all().await;
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use flow_runtime::host::{ReportStatus, StartOptions};
+use flow_runtime::run::Happening;
 use flow_runtime::terminal::{Options, Terminals};
 use flow_runtime::value::Value;
 use serde_json::{Value as Json, json};
@@ -220,4 +221,203 @@ fn journal(world: &World) -> Vec<u8> {
     let files = files.map(|file| file.unwrap().path());
     let files = files.filter(|path| path.is_file());
     files.flat_map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Types a secret into a session, and leaves it there.
+const EXPORTS: &str = r"
+inputs: {a: {type: string, required: true, secret: true}}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: always, next_state: keep}]
+  keep:
+    action: {tool: run_command, params: {command: 'export RET={{ inputs.a }}'}}
+";
+
+const ECHOES: &str = r"
+inputs: {v: {type: string, required: true}}
+initial_state: first
+states:
+  first:
+    action: {type: shell, command: 'echo {v}'}
+    transitions: [{condition: always, next_state: open}]
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: always, next_state: second}]
+  second:
+    action: {tool: run_command, params: {command: 'echo {v}'}}
+    transitions: [{condition: always, next_state: third}]
+  third:
+    action: {tool: run_command, params: {command: 'printf %s {second_output}'}}
+    transitions: []
+";
+
+fn given(inputs: &Json) -> Value {
+    Value::from(inputs)
+}
+
+#[tokio::test]
+async fn a_text_of_a_run_is_its_own_also_where_it_is_the_secret_of_another() {
+    let (world, terminals) = audited();
+    let started = StartOptions::default;
+    let secret = given(&json!({"a": "staging-db"}));
+    let typed = world.run_with(EXPORTS, secret.clone(), started()).await;
+    assert_eq!(typed.status, ReportStatus::Completed, "{:?}", typed.error);
+    // One that has the secret and is not over.
+    let asks = "inputs: {a: {type: string, required: true, secret: true}}\nsteps: [{id: q, type: user_input, prompt: go on?}]";
+    let waits = world.run_with(asks, secret, started()).await;
+    assert_eq!(waits.status, ReportStatus::Waiting);
+    for text in ["staging-db", "/srv/staging-db/backup.tar"] {
+        let inputs = given(&json!({"v": text}));
+        let run = world.start(ECHOES, inputs, started()).await;
+        let report = world.host.drive(run).await.unwrap();
+        assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+        let variables = report.variables.to_json();
+        assert_eq!(variables["third_output"], json!(format!("{text}\n")));
+        assert_eq!(variables["first_stdout"], json!(format!("{text}\n")));
+        let log = Json::from(world.log(run)).to_string();
+        assert!(!log.contains("[secret"), "{log}");
+    }
+    // Nor is it masked in a session that was not told it.
+    let opened = terminals.call("open_terminal", json!({"shell": "bash"}));
+    let session = opened.await.unwrap()["session_id"].clone();
+    let asked = json!({"session_id": session, "command": "echo staging-db"});
+    let ran = terminals.call("run_command", asked).await.unwrap();
+    assert_eq!(ran["output"], "staging-db\n");
+    // In the one that was told, a run which has the text already sees it as it is.
+    let told = typed.session.unwrap();
+    let same = "inputs: {v: {type: string, required: true}}\ninitial_state: look\nstates: {look: {action: {tool: run_command, params: {command: 'echo $RET {v}'}}}}";
+    let inputs = given(&json!({"v": "staging-db"}));
+    let report = world.run_with(same, inputs, in_session(&told)).await;
+    let variables = report.variables.to_json();
+    assert_eq!(variables["look_output"], "staging-db staging-db\n");
+}
+
+#[tokio::test]
+async fn a_run_goes_on_with_a_secret_that_it_has_read_in_a_terminal() {
+    let secret = "Kq7Zk9LmW2XwVbN8";
+    let by_environment = r"
+arguments: {RET: what is left there}
+initial_state: tell
+states:
+  tell:
+    action: {tool: run_command, params: {command: 'printf %s {{ env.RET }} | wc -c'}}
+    transitions: [{condition: always, next_state: shell}]
+  shell: {action: {type: shell, command: 'printf %s {{ env.RET }} > size; wc -c < size; cat size; rm size'}}
+";
+    let by_output = r"
+initial_state: read
+states:
+  read:
+    action: {tool: run_command, params: {command: 'echo $RET'}}
+    transitions: [{condition: always, next_state: tell}]
+  tell:
+    action: {tool: run_command, params: {command: 'printf %s {read_output} | tr -d [:space:] | wc -c'}}
+    transitions: [{condition: always, next_state: shell}]
+  shell: {action: {type: shell, command: 'printf %s {read_output} | tr -d [:space:] > size; wc -c < size; cat size; rm size'}}
+";
+    let by_match = r"
+initial_state: send
+states:
+  send:
+    action: {tool: send_input, params: {input_text: 'echo got:$RET:'}}
+    transitions: [{condition: always, next_state: enter}]
+  enter:
+    action: {tool: send_input, params: {keys: [enter]}}
+    transitions: [{condition: always, next_state: read}]
+  read:
+    action: {tool: await_output, params: {pattern: 'got:[^:$]+', timeout: 10}}
+    transitions: [{condition: always, next_state: tell}]
+  tell:
+    action: {tool: run_command, params: {command: 'printf %s {match_text} | tail -c +5 | wc -c'}}
+    transitions: [{condition: always, next_state: shell}]
+  shell: {action: {type: shell, command: 'printf %s {match_text} | tail -c +5 > size; wc -c < size; cat size; rm size'}}
+";
+    for text in [by_environment, by_output, by_match] {
+        let (world, _) = audited();
+        let inputs = given(&json!({"a": secret}));
+        let typed = world
+            .run_with(EXPORTS, inputs, StartOptions::default())
+            .await;
+        let session = typed.session.unwrap();
+        let report = world.completed(text, in_session(&session)).await;
+        let variables = report.variables.to_json();
+        assert_eq!(variables["tell_output"], "16\n", "{text}");
+        assert_eq!(variables["shell_stdout"], "16\n[secret a]", "{text}");
+        for seen in [
+            format!("{report:?}"),
+            Json::from(world.log(report.run)).to_string(),
+            String::from_utf8_lossy(&journal(&world)).into_owned(),
+        ] {
+            assert!(!seen.contains(secret), "{seen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_handed_to_a_called_workflow_again_and_again() {
+    let inner = "inputs: {a: {type: string, required: true, secret: true}}\ninitial_state: say\nstates: {say: {action: {tool: run_command, params: {command: 'echo {a}'}}}}";
+    let outer = r"
+inputs: {a: {type: string, required: true, secret: true}}
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: always, next_state: call}]
+  call:
+    action: {tool: run_workflow, params: {workflow_name: inner, inputs: {a: GIVEN}}}
+    transitions: [{condition: always, next_state: use}]
+  use:
+    action: {tool: run_command, params: {command: 'printf %s {{ call_final_variables.say_output }} | wc -c'}}
+";
+    // The caller's secret, and one that the caller has in the clear.
+    for given_as in ["'{a}'", "literal-secret-1"] {
+        let world = World::new(&[("inner", inner)]);
+        let text = outer.replace("GIVEN", given_as);
+        for _ in 0..3 {
+            let inputs = given(&json!({"a": "hand-made-secret"}));
+            let report = world.run_with(&text, inputs, StartOptions::default()).await;
+            let log = Json::from(world.log(report.run));
+            assert_eq!(report.status, ReportStatus::Completed, "{log:#}");
+            let variables = report.variables.to_json();
+            assert_eq!(variables["use_output"], "17\n", "{given_as}: {log:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_was_read_in_a_terminal_can_be_given_again_when_that_is_gone() {
+    let text = r"
+arguments: {RET: what is left there}
+steps:
+  - {id: q, type: user_input, prompt: go on?}
+  - {id: e, type: shell, command: 'printf %s {{ env.RET }} | wc -c', output_to: size}
+outputs: {size: '{{ state.size.stdout }}'}
+";
+    let (world, _) = audited();
+    let inputs = given(&json!({"a": "Kq7Zk9LmW2XwVbN8"}));
+    let typed = world
+        .run_with(EXPORTS, inputs, StartOptions::default())
+        .await;
+    let report = world.run(text, in_session(&typed.session.unwrap())).await;
+    assert_eq!(report.status, ReportStatus::Waiting);
+    let run = report.run;
+    let (host, _terminals) = World::host(world.root.path(), |_| {});
+    drop(world.host);
+    let asked = host.report(run).unwrap().pending[0].action.id;
+    let answer = Happening::Completed {
+        action: asked,
+        result: given(&json!({"input": "yes"})),
+    };
+    host.record(run, answer).await.unwrap();
+    let report = host.drive(run).await.unwrap();
+    assert_eq!(report.missing_secrets, ["a"], "{:?}", report.error);
+    let wrong = given(&json!({"b": "Kq7Zk9LmW2XwVbN8"}));
+    assert!(host.give_secrets(run, &wrong).is_err());
+    let right = given(&json!({"a": "Kq7Zk9LmW2XwVbN8"}));
+    host.give_secrets(run, &right).unwrap();
+    let report = host.drive(run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.output.to_json(), json!({"size": "16\n"}));
 }

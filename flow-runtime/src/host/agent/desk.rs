@@ -263,8 +263,7 @@ impl Desk {
             self.driver.run.status(),
             Status::Completed | Status::Cancelled
         );
-        let (host, run) = (&self.driver.host, self.driver.id.to_string());
-        host.inner.vault.forget(&run, over);
+        self.driver.host.forget_secrets(self.driver.id, over);
     }
 
     async fn work(&mut self) -> Result<(), Arc<Error>> {

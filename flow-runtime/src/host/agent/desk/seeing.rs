@@ -180,7 +180,7 @@ impl Desk {
         let mut steps = Vec::new();
         let mut missing = BTreeSet::new();
         for action in actions.filter(|action| self.driver.parked.contains(&action.id)) {
-            let lacking = self.driver.host.lacking(&action.what);
+            let lacking = self.driver.host.lacking(self.driver.id, &action.what);
             if !lacking.is_empty() {
                 steps.push(format!("`{}`", self.driver.run.step_name(action)));
                 missing.extend(lacking);
