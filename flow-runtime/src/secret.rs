@@ -48,6 +48,8 @@ const SHORTEST_LINE: usize = 8;
 /// of parts of values that are found where a text is cut. Fewer are too likely something else.
 const SHORTEST_BROKEN: usize = 6;
 const SHORTEST_PART: usize = 16;
+/// Letters of the beginning of a value that is found where a text is just being written.
+const SHORTEST_BEGUN: usize = 3;
 
 /// Where the value of a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

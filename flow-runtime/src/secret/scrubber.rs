@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::reading::is_essential;
 use super::search::{Cut, Found, Search};
 use super::{
-    Piece, SHORTEST, SHORTEST_LINE, SHORTEST_PART, Secret, each_text, mask_of, pieces, placeholder,
+    Piece, SHORTEST, SHORTEST_BEGUN, SHORTEST_LINE, SHORTEST_PART, Secret, each_text, mask_of,
+    pieces, placeholder,
 };
 use crate::value::Value;
 
@@ -145,6 +146,15 @@ impl Scrubber {
             }));
         }
         told
+    }
+
+    /// Where a text that is still being written ends with the beginning of a value, and what is seen
+    /// instead of it.
+    pub(crate) fn begun(&self, text: &str) -> Option<(usize, &str)> {
+        let search = &self.known.search;
+        let (at, which) = search.begun(text.as_bytes(), SHORTEST_BEGUN)?;
+        let owner = self.known.values[which].owners.first()?;
+        Some((at, &owner.mask))
     }
 
     /// What is to be hidden of what was found: what overlaps is one. A value that is there as a whole is

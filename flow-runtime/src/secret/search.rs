@@ -216,6 +216,39 @@ impl Search {
         (found, whole.open(open).unwrap_or(text.len()))
     }
 
+    /// The longest beginning of a value, of so many letters at least, that a text ends with which goes on:
+    /// where it begins, and of which value it is.
+    pub(super) fn begun(&self, text: &[u8], least: usize) -> Option<(usize, usize)> {
+        let cut = Cut {
+            begin: false,
+            end: false,
+            rows: false,
+        };
+        let (_, open) = self.read(text, cut);
+        let mut begun = Vec::new();
+        for (word, bits) in open {
+            let mut bits = bits & !self.ends.word(word);
+            while bits != 0 {
+                let state = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let which = self.shape_of(state);
+                let from = self.shapes[which].from;
+                if state + 1 < from + least {
+                    continue;
+                }
+                let back = Back {
+                    search: self,
+                    text,
+                    cut,
+                    words: from / 64..state / 64 + 1,
+                };
+                let begin = back.open(vec![(state / 64, 1 << (state % 64))]);
+                begun.extend(begin.map(|begin| (begin, which)));
+            }
+        }
+        begun.into_iter().min()
+    }
+
     fn read(&self, text: &[u8], cut: Cut) -> (Vec<Found>, Vec<(usize, u64)>) {
         let mut found = Vec::new();
         let mut now = Vec::new();

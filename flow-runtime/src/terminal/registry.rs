@@ -358,7 +358,7 @@ impl Terminals {
     /// The session of this id, or the one opened last.
     pub(super) fn session(&self, id: Option<&str>) -> Result<Arc<Session>, Error> {
         let session = self.find(id)?;
-        self.conceal(&session.id);
+        self.conceal(&session);
         Ok(session)
     }
 
@@ -458,7 +458,7 @@ impl Terminals {
             });
         }
         let session = Session::open(opening, options)?;
-        self.conceal(&session.id);
+        self.conceal(&session);
         sessions.push(Arc::clone(&session));
         private::sweep_once();
         Ok(session)
@@ -493,15 +493,16 @@ impl Terminals {
     }
 
     /// Masks what a session is told from now on, in the audit log and in what is told of it.
-    fn conceal(&self, session: &str) {
+    fn conceal(&self, session: &Session) {
         if self.told.is_empty() {
             return;
         }
         let mut secrets = lock(&self.inner.secrets);
-        let known = secrets.of.entry(session.to_owned()).or_default();
+        let known = secrets.of.entry(session.id.clone()).or_default();
         for secret in &*self.told {
             if !known.knows(&secret.value) {
                 Arc::make_mut(known).add(&secret.run, &secret.input, &secret.value);
+                session.conceal(Arc::clone(known));
             }
         }
     }

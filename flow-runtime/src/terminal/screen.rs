@@ -1,5 +1,6 @@
 //! What a terminal shows: the emulator, read as text.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -13,6 +14,7 @@ use alacritty_terminal::term::{Config, Osc52, TermMode};
 use alacritty_terminal::vte::ansi::Processor;
 
 use super::options::Size;
+use crate::secret::Scrubber;
 
 /// Replies kept for a program that never reads them.
 const MAX_REPLIES: usize = 64 * 1024;
@@ -30,6 +32,17 @@ pub(super) struct Screen {
     scrollback: usize,
     /// The emulator has panicked and was replaced.
     failed: bool,
+}
+
+/// Rows as text.
+struct Rows {
+    text: String,
+    /// Where the cursor stands in it, or where what is before it ends.
+    cursor: usize,
+}
+
+fn is_letter(letter: char) -> bool {
+    !letter.is_whitespace()
 }
 
 /// Collects what the emulator answers to queries.
@@ -226,14 +239,15 @@ impl Screen {
         self.term.mode().contains(TermMode::APP_CURSOR)
     }
 
-    /// What is visible, a line each row, without blank rows at the end.
-    pub(super) fn visible(&self) -> String {
-        self.rows(0, false)
+    /// What is visible, a line each row, without blank rows at the end and without the secret that is just
+    /// being drawn.
+    pub(super) fn visible(&self, secrets: &Scrubber) -> String {
+        self.without_begun(secrets, self.rows(0, false))
     }
 
-    /// What is visible, with lines joined that the terminal has wrapped.
-    pub(super) fn unwrapped(&self) -> String {
-        self.rows(0, true)
+    /// The same, with lines joined that the terminal has wrapped.
+    pub(super) fn unwrapped(&self, secrets: &Scrubber) -> String {
+        self.without_begun(secrets, self.rows(0, true))
     }
 
     /// The line that the cursor stands in, up to there, joined with those it was wrapped from.
@@ -251,29 +265,78 @@ impl Screen {
         }
         let mut text = String::new();
         for line in first..=cursor.line.0 {
-            // A cursor that is about to wrap stands on the last character.
-            let wraps = usize::from(grid.cursor.input_needs_wrap);
             let columns = match line == cursor.line.0 {
-                true => cursor.column.0 + wraps,
+                true => self.columns_before_cursor(),
                 false => grid.columns(),
             };
-            self.cells(line, columns, &mut text);
+            self.cells(line, 0..columns, &mut text);
         }
         text
     }
 
     /// Everything kept, scrolled-away lines included, with wrapped lines joined.
     pub(super) fn history(&self) -> String {
-        let kept = self.rows(self.term.grid().history_size(), true);
+        self.with_left(self.rows(self.term.grid().history_size(), true).text)
+    }
+
+    /// The same without the secret that is just being drawn.
+    pub(super) fn history_without(&self, secrets: &Scrubber) -> String {
+        let rows = self.rows(self.term.grid().history_size(), true);
+        self.with_left(self.without_begun(secrets, rows))
+    }
+
+    fn with_left(&self, kept: String) -> String {
         match &self.left {
             Some(left) if self.is_alternate() => format!("{left}\n{kept}"),
             _ => kept,
         }
     }
 
-    fn rows(&self, history: usize, joined: bool) -> String {
+    /// Rows whose text up to the cursor does not end with the beginning of a secret: a program draws its
+    /// line bit by bit, and the rest is about to come.
+    fn without_begun(&self, secrets: &Scrubber, rows: Rows) -> String {
+        let Rows { mut text, cursor } = rows;
+        if secrets.is_empty() {
+            return text;
+        }
+        let before = self.up_to_cursor();
+        if let Some((begin, mask)) = secrets.begun(&before) {
+            // The rows may be broken elsewhere, and have other blanks.
+            let mut letters = before[begin..].matches(is_letter).count();
+            let found = text[..cursor].rmatch_indices(is_letter).find(|_| {
+                letters -= 1;
+                letters == 0
+            });
+            if let Some((at, _)) = found {
+                text.replace_range(at..cursor, mask);
+            }
+        }
+        text
+    }
+
+    /// What is visible up to the cursor, with lines joined that the terminal has wrapped.
+    fn up_to_cursor(&self) -> String {
+        let grid = self.term.grid();
+        let (mut text, mut begun) = (String::new(), 0);
+        for line in 0..grid.cursor.point.line.0 {
+            self.cells(line, 0..grid.columns(), &mut text);
+            let last = grid[Line(line)].last();
+            if !last.is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE)) {
+                let length = text[begun..].trim_end_matches(' ').len();
+                text.truncate(begun + length);
+                text.push('\n');
+                begun = text.len();
+            }
+        }
+        let columns = 0..self.columns_before_cursor();
+        self.cells(grid.cursor.point.line.0, columns, &mut text);
+        text
+    }
+
+    fn rows(&self, history: usize, joined: bool) -> Rows {
         let grid = self.term.grid();
         let mut text = String::new();
+        let mut cursor = 0;
         // Where the last line with something on it ends, and where the current one starts.
         let (mut written, mut begun) = (0, 0);
         let first = -i32::try_from(history).unwrap_or(0);
@@ -283,12 +346,19 @@ impl Screen {
             let wrapped = row
                 .last()
                 .is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
-            self.cells(line, grid.columns(), &mut text);
+            let mut before = 0;
+            if line == grid.cursor.point.line.0 {
+                before = self.columns_before_cursor();
+                self.cells(line, 0..before, &mut text);
+                cursor = text.len();
+            }
+            self.cells(line, before..grid.columns(), &mut text);
             if joined && wrapped {
                 continue;
             }
             let length = text[begun..].trim_end_matches(' ').len();
             text.truncate(begun + length);
+            cursor = cursor.min(text.len());
             if length > 0 {
                 written = text.len();
             }
@@ -296,13 +366,23 @@ impl Screen {
             begun = text.len();
         }
         text.truncate(written);
-        text
+        Rows {
+            cursor: cursor.min(written),
+            text,
+        }
     }
 
-    /// Adds the first columns of a row.
-    fn cells(&self, line: i32, columns: usize, text: &mut String) {
+    /// The columns of the cursor's row that are before it.
+    fn columns_before_cursor(&self) -> usize {
+        let cursor = &self.term.grid().cursor;
+        // A cursor that is about to wrap stands on the last character.
+        cursor.point.column.0 + usize::from(cursor.input_needs_wrap)
+    }
+
+    /// Adds columns of a row.
+    fn cells(&self, line: i32, columns: Range<usize>, text: &mut String) {
         let row = &self.term.grid()[Line(line)];
-        for column in 0..columns {
+        for column in columns {
             let cell = &row[Column(column)];
             if cell
                 .flags
@@ -329,8 +409,8 @@ mod tests {
     fn wrapped_lines_are_joined_and_wide_characters_are_whole() {
         let mut screen = screen(6, 3);
         screen.advance("abc漢字xyz\r\n\tt".as_bytes());
-        assert_eq!(screen.visible(), "abc漢\n字xyz\n     t");
-        assert_eq!(screen.unwrapped(), "abc漢字xyz\n     t");
+        assert_eq!(screen.visible(&Scrubber::default()), "abc漢\n字xyz\n     t");
+        assert_eq!(screen.unwrapped(&Scrubber::default()), "abc漢字xyz\n     t");
     }
 
     #[test]
@@ -356,7 +436,7 @@ mod tests {
         screen.advance(b"one\r\ntwo\r\nthree");
         screen.leave_primary();
         screen.advance(b"\x1b[?1049h\x1b[Heditor");
-        assert_eq!(screen.visible(), "editor");
+        assert_eq!(screen.visible(&Scrubber::default()), "editor");
         assert_eq!(screen.history(), "one\ntwo\nthree\neditor");
         screen.advance(b"\x1b[?1049l");
         assert_eq!(screen.history(), "one\ntwo\nthree");
@@ -367,5 +447,45 @@ mod tests {
         let mut screen = screen(20, 2);
         screen.advance(b"\x1b[c\x1b[6n");
         assert_eq!(screen.take_replies(), b"\x1b[?6c\x1b[1;1R");
+    }
+
+    #[test]
+    fn a_secret_is_not_seen_while_it_is_being_drawn() {
+        let secret = "Kq7'Zk9 LmW2XwVbN8r";
+        let mut secrets = Scrubber::default();
+        secrets.add("r-1", "token", secret);
+        secrets.add("r-1", "lines", "first of all\nsecond of all");
+        let drawn = "a\r\n> echo \u{1b}[32m'Kq7'\\''Zk9 LmW2XwVbN8r";
+        // In rows of every width, up to each of its letters.
+        for columns in 7..40 {
+            let mut screen = screen(columns, 9);
+            for (at, letter) in drawn.char_indices() {
+                screen.advance(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                let is_begun = at >= drawn.find('7').unwrap_or(0);
+                let seen = [
+                    screen.visible(&secrets),
+                    screen.unwrapped(&secrets),
+                    screen.history_without(&secrets),
+                ];
+                for seen in seen {
+                    let seen = secrets.text(&seen).unwrap_or(seen);
+                    let seen = crate::secret::mask(&seen).replace('\n', "");
+                    let is_seen = seen.contains("Kq7");
+                    assert!(!is_seen, "{columns}: {seen}");
+                    assert_eq!(seen.contains("[secret token]"), is_begun, "{seen}");
+                }
+            }
+        }
+        let seen = |text: &str| {
+            let mut screen = screen(40, 5);
+            screen.advance(text.as_bytes());
+            screen.visible(&secrets)
+        };
+        assert_eq!(seen("$ Kq"), "$ Kq");
+        assert_eq!(seen("Kq7Zk\r\n"), "Kq7Zk");
+        assert_eq!(seen("Kq7Zk\r\n$ "), "Kq7Zk\n$");
+        assert_eq!(seen("> first of all\r\n> sec"), "> [secret lines]");
+        // What is behind the cursor stays.
+        assert_eq!(seen("Kq7Zk# rest\u{1b}[6D"), "[secret token]# rest");
     }
 }

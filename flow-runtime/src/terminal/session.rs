@@ -38,6 +38,7 @@ use super::scanner::Scanner;
 use super::screen::Screen;
 use super::stream::Stream;
 use crate::journal::RunId;
+use crate::secret::Scrubber;
 
 use asking::Question;
 use interrupt::Interrupt;
@@ -278,6 +279,19 @@ struct State {
     closed: bool,
     /// The command line the program was started with.
     image: Option<Vec<u8>>,
+    /// What the session was told that nobody else may read.
+    secrets: Arc<Scrubber>,
+}
+
+impl State {
+    /// The end of what was written so far, without the secret that is just being written.
+    fn without_begun(&self, mut text: String) -> String {
+        let begun = self.secrets.begun(&text);
+        if let Some((at, mask)) = begun.filter(|_| !self.drained) {
+            text.replace_range(at.., mask);
+        }
+        text
+    }
 }
 
 impl Session {
@@ -294,7 +308,8 @@ impl Session {
     }
 
     pub(super) fn visible(&self) -> String {
-        lock(&self.state).screen.visible()
+        let state = lock(&self.state);
+        state.screen.visible(&state.secrets)
     }
 
     /// Whether the screen was lost at some point.
@@ -303,23 +318,37 @@ impl Session {
     }
 
     pub(super) fn history(&self) -> String {
-        lock(&self.state).screen.history()
+        let state = lock(&self.state);
+        state.screen.history_without(&state.secrets)
     }
 
     pub(super) fn since_input(&self) -> String {
         let state = lock(&self.state);
-        state.stream.since(state.call).to_owned()
+        state.without_begun(state.stream.since(state.call).to_owned())
     }
 
     /// The last lines of the output.
     pub(super) fn tail(&self, lines: usize) -> String {
         let state = lock(&self.state);
-        let text = state.stream.since(0).trim_end_matches('\n');
-        let start = text
+        let text = state.stream.since(0);
+        let whole = text.trim_end_matches('\n').len();
+        let start = text[..whole]
             .rmatch_indices('\n')
             .nth(lines.saturating_sub(1))
             .map_or(0, |(at, _)| at + 1);
-        text[start..].to_owned()
+        let mut tail = state.without_begun(text[start..].to_owned());
+        tail.truncate(tail.trim_end_matches('\n').len());
+        tail
+    }
+
+    /// Keeps secrets from now on from who reads the session while it shows part of them.
+    pub(super) fn conceal(&self, secrets: Arc<Scrubber>) {
+        lock(&self.state).secrets = secrets;
+    }
+
+    /// The same for something that a program has written last.
+    pub(super) fn without_begun(&self, text: String) -> String {
+        lock(&self.state).without_begun(text)
     }
 
     pub(super) fn resize(&self, size: Size) -> Result<(), Error> {

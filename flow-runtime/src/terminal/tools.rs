@@ -509,7 +509,10 @@ impl Terminals {
                 if is_bytes && !told.finds(kept) && !self.kept.finds(kept) {
                     response.output_base64 = Some(base64(kept));
                 }
-                response.output = output.to_owned();
+                response.output = match ran.status {
+                    CommandStatus::Finished => output.to_owned(),
+                    _ => session.without_begun(output.to_owned()),
+                };
                 response.success = ran.status == CommandStatus::Finished && ran.code == Some(0);
                 response.status = Some(ran.status);
                 response.exit_code = ran.code;

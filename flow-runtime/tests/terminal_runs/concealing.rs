@@ -421,3 +421,56 @@ outputs: {size: '{{ state.size.stdout }}'}
     assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
     assert_eq!(report.output.to_json(), json!({"size": "16\n"}));
 }
+
+#[tokio::test]
+async fn a_secret_is_not_seen_while_a_shell_draws_it() {
+    const SENDS: &str = r"
+inputs: {a: {type: string, required: true, secret: true}}
+initial_state: send
+states:
+  send:
+    action: {tool: send_input, params: {input_text: 'true {{ inputs.a | sh }}'}}
+    transitions: [{condition: always, next_state: look}]
+  look:
+    action: {tool: get_screen_content, params: {}}
+    transitions: [{condition: always, next_state: all}]
+  all:
+    action: {tool: get_screen_content, params: {content_mode: history}}
+    transitions: [{condition: always, next_state: clear}]
+  clear:
+    action: {tool: send_input, params: {keys: [ctrl-c]}}
+    transitions: [{condition: always, next_state: after}]
+  after: {action: {tool: run_command, params: {command: 'true'}}}
+";
+    let secret = "Kq7'Zk9\"Lm $W2 wVb N8r";
+    for shell in ["bash", "zsh", "fish", "dash"] {
+        let world = World::new(&[]);
+        let opened = world
+            .terminals
+            .call("open_terminal", json!({"shell": shell}));
+        let opened = opened.await.unwrap();
+        let session = opened["session_id"].as_str().unwrap().to_owned();
+        let looking = async {
+            loop {
+                let asked = json!({"session_id": session});
+                let seen = world.terminals.call("get_screen_content", asked).await;
+                let seen = seen.unwrap()["screen_content"].to_string();
+                assert!(!seen.contains("Kq7"), "{shell}: {seen}");
+                tokio::task::yield_now().await;
+            }
+        };
+        let running = async {
+            for _ in 0..8 {
+                let inputs = given(&json!({"a": secret}));
+                let report = world.run_with(SENDS, inputs, in_session(&session)).await;
+                assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+                let log = Json::from(world.log(report.run)).to_string();
+                assert!(!log.contains("Kq7"), "{shell}: {log}");
+            }
+        };
+        tokio::select! {
+            () = running => {}
+            () = looking => {}
+        }
+    }
+}

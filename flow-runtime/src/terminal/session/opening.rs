@@ -212,6 +212,7 @@ impl State {
             drained: false,
             closed: false,
             image: None,
+            secrets: Arc::default(),
         }
     }
 }

@@ -111,7 +111,10 @@ impl State {
                     match waiter.pattern.search(&self.stream, waiter.from, quiet) {
                         Found::Match(text, end) => {
                             self.consumed = end;
-                            Some(text)
+                            Some(match self.stream.since(end) {
+                                "" => self.without_begun(text),
+                                _ => text,
+                            })
                         }
                         Found::Tentative(..) => {
                             waiter.tentative = true;
@@ -128,7 +131,7 @@ impl State {
                     let fresh = version != waiter.version;
                     waiter.version = version;
                     fresh
-                        .then(|| self.screen.unwrapped())
+                        .then(|| self.screen.unwrapped(&self.secrets))
                         .and_then(|text| waiter.pattern.find(&text).map(str::to_owned))
                 }
             };
