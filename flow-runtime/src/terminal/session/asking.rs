@@ -4,8 +4,8 @@
 //! search the history, or leave the mode in which characters are inserted. So when anything was typed
 //! since the line was last known to be empty, the shell is asked before a command is typed, by a private
 //! key that it answers with a mark. Keys are read in the order in which they were typed: the answer is
-//! about everything before it. A key that another one waited for is not answered, and asked once more;
-//! what was made of the first is taken back by then.
+//! about everything before it. A key that another one waited for is not answered, and asked again; what
+//! was made of the first is taken back by then.
 //!
 //! A terminal that edits lines itself cannot be asked. There the keys are counted.
 
@@ -70,7 +70,8 @@ impl Session {
 
     /// What the line at the prompt holds, by the word of the shell. `None` where it gives none.
     pub(super) async fn held(&self, until: tokio::time::Instant) -> Option<Held> {
-        for again in [false, true] {
+        // fish gives up a key's script, too, when it has noted an interrupt.
+        for again in [false, true, true] {
             match self.ask_line(again, until).await {
                 Asked::Answered(held) => {
                     self.rested(until).await;

@@ -45,6 +45,8 @@ pub(in crate::terminal) struct Passage<'s> {
     rest: Rest,
     /// Its place among those that wait.
     place: Option<u64>,
+    /// When it was first seen that keys are read, perhaps.
+    met_at: Option<Instant>,
     /// When a key of it was taken last by who reads keys.
     keyed_at: Option<Instant>,
     /// A part of it was typed.
@@ -115,6 +117,7 @@ impl Session {
             command: None,
             rest: Rest::default(),
             place: None,
+            met_at: None,
             keyed_at: None,
             begun: false,
         }
@@ -159,7 +162,13 @@ impl Session {
             }
             // It may be about to end.
             Some(at) if at.elapsed() < LONGEST => None,
-            Some(_) | None => Some(Way::All),
+            Some(_) => Some(Way::All),
+            // Or about to read. Who sleeps over something else may read as well.
+            None => {
+                let met_at = *passage.met_at.get_or_insert_with(Instant::now);
+                let works = self.asleep().is_none() && process::work(self.pid).is_some();
+                (!works || met_at.elapsed() >= LONGEST).then_some(Way::All)
+            }
         }
     }
 
