@@ -738,7 +738,24 @@ impl Driver {
         let effects = self.read_on()?;
         effects.into_iter().for_each(|effect| self.act(effect));
         self.host.fresh().remove(&self.id);
+        self.try_again();
         Ok(())
+    }
+
+    /// Tries what was not done for want of a secret, if that is known by now.
+    fn try_again(&mut self) {
+        if !self.host.inner.vault.misses(self.id) {
+            return;
+        }
+        for effect in self.run.taken_over(now()) {
+            if let Effect::Act(action) = &effect
+                && action.what.has_secrets()
+                && self.host.lacking(self.id, &action.what).is_empty()
+                && self.parked.remove(&action.id)
+            {
+                self.act(effect);
+            }
+        }
     }
 
     /// Takes in what others have written to this run. Gives what happened meanwhile, and of what

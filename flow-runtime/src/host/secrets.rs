@@ -67,6 +67,9 @@ impl Host {
     /// Nobody drives a run any more. What it knows is known as long as somebody drives who called it.
     pub(super) fn forget_secrets(&self, run: RunId, is_over: bool) {
         let vault = &self.inner.vault;
+        if is_over {
+            vault.misses_nothing(run);
+        }
         if !vault.is_unused() && self.outermost(run).ok() == Some(run) {
             vault.forget(self.family(run), is_over);
         }
@@ -166,6 +169,21 @@ impl Host {
             Happening::Started(start) => Ok(start),
             _ => Err(Error::Unreadable("it does not begin".to_owned())),
         }
+    }
+
+    /// The inputs that a run waits for, or one that it has called.
+    pub(super) fn missing_secrets(&self, run: RunId) -> Vec<String> {
+        let mut missing = BTreeSet::new();
+        for waiting in self.inner.vault.waiting() {
+            let mut above = Some(waiting);
+            while let Some(caller) = above.filter(|it| *it != run) {
+                above = self.journal().run(caller).ok().and_then(|it| it.parent);
+            }
+            if above.is_some() {
+                missing.extend(self.inner.vault.missing(waiting));
+            }
+        }
+        missing.into_iter().collect()
     }
 
     /// Takes the values of secrets that a run, or one that belongs to it, waits for: what was given

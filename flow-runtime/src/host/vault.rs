@@ -124,6 +124,16 @@ impl Vault {
         missing.map_or_else(Vec::new, |names| names.iter().cloned().collect())
     }
 
+    /// Whether a run waits for one.
+    pub(super) fn misses(&self, run: RunId) -> bool {
+        self.known().missing.contains_key(&run)
+    }
+
+    /// The runs that wait for one.
+    pub(super) fn waiting(&self) -> Vec<RunId> {
+        self.known().missing.keys().copied().collect()
+    }
+
     pub(super) fn note_missing(&self, run: RunId, input: String) {
         self.known().missing.entry(run).or_default().insert(input);
     }

@@ -95,6 +95,52 @@ async fn a_secret_that_only_the_server_before_knew_is_asked_for_and_never_an_age
     }
 }
 
+const ASKS: &str = "
+inputs: {tok: {type: string, secret: true, required: true}}
+steps:
+  - {id: p, type: user_input, prompt: go on?}
+  - {id: e, type: shell, command: 'echo {{ inputs.tok }} > out'}
+";
+
+const HANDS_ON: &str = "
+inputs: {tok: {type: string, secret: true, required: true}}
+steps:
+  - {id: c, type: call, workflow: uses, inputs: {tok: '{{ inputs.tok }}'}}
+  - {id: d, type: call, workflow: uses, inputs: {tok: 'in the clear'}}
+";
+
+#[tokio::test]
+async fn a_secret_that_a_called_run_waits_for_is_told_and_given_to_the_one_that_called_it() {
+    for agent_driven in [true, false] {
+        let mut server = Server::calling(vec![("uses", ASKS)]);
+        let options = StartOptions {
+            agent_driven,
+            ..StartOptions::default()
+        };
+        let given = Value::from(&json!({"tok": "s3cr3t value"}));
+        let host = server.agents.host();
+        let started = host.start(&graph(HANDS_ON), &given, options).await;
+        let run = started.unwrap();
+        let turn = server.next(run, None).await;
+        assert_eq!(step_id(&turn), "c/p", "{agent_driven}");
+        server.restart();
+        server.submit(run, "c/p", json!({"input": "yes"})).await;
+        let turn = server.next(run, None).await;
+        assert_eq!(turn.status, TurnStatus::Waiting, "{agent_driven}: {turn:?}");
+        assert_eq!(turn.missing_secrets, ["tok"], "{agent_driven}");
+        let host = server.agents.host();
+        host.give_secrets(run, &given).unwrap();
+        server.agents.resume(run).await.unwrap();
+        let turn = server.next(run, None).await;
+        assert_eq!(step_id(&turn), "d/p", "{agent_driven}: {turn:?}");
+        let out = || fs::read_to_string(server.directory().join("out")).unwrap();
+        assert_eq!(out(), "s3cr3t value\n");
+        let turn = server.submit(run, "d/p", json!({"input": "yes"})).await;
+        assert_eq!(turn.status, TurnStatus::Completed, "{turn:?}");
+        assert_eq!(out(), "in the clear\n");
+    }
+}
+
 #[tokio::test]
 async fn another_result_for_a_step_is_said_to_be_unused_whoever_took_the_first() {
     let mut server = Server::new();

@@ -474,3 +474,30 @@ states:
         }
     }
 }
+
+#[tokio::test]
+async fn a_run_says_which_secret_a_run_waits_for_that_it_has_called() {
+    let inner = "inputs: {a: {type: string, required: true, secret: true}}\nsteps: [{id: q, type: user_input, prompt: go on?}, {id: e, type: shell, command: 'test -n {{ inputs.a }}'}]";
+    let outer = "inputs: {a: {type: string, required: true, secret: true}}\nsteps: [{id: c, type: call, workflow: inner, inputs: {a: '{{ inputs.a }}'}}]";
+    let world = World::new(&[("inner", inner)]);
+    let secret = given(&json!({"a": "hand-made-secret"}));
+    let report = world
+        .run_with(outer, secret.clone(), StartOptions::default())
+        .await;
+    let run = report.run;
+    let (host, _terminals) = World::host(world.root.path(), |_| {});
+    drop(world.host);
+    let called = host.called(run).unwrap()[0].id;
+    let answer = Happening::Completed {
+        action: host.report(called).unwrap().pending[0].action.id,
+        result: given(&json!({"input": "yes"})),
+    };
+    host.record(called, answer).await.unwrap();
+    let report = host.drive(run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Waiting);
+    assert_eq!(report.missing_secrets, ["a"]);
+    host.give_secrets(run, &secret).unwrap();
+    let report = host.drive(run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert!(report.missing_secrets.is_empty());
+}

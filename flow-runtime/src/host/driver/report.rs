@@ -120,7 +120,7 @@ impl Driver {
             error: data.error.clone(),
             elapsed_ms: until.saturating_sub(data.started_at),
             pending: pending.collect(),
-            missing_secrets: self.host.inner.vault.missing(self.id),
+            missing_secrets: self.host.missing_secrets(self.id),
             kept: self.host.kept(self.id, data),
         }
     }

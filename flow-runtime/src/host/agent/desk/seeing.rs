@@ -179,7 +179,10 @@ impl Desk {
     fn without_secrets<'a>(&self, actions: impl Iterator<Item = &'a Action>) -> Option<Turn> {
         let mut steps = Vec::new();
         let mut missing = BTreeSet::new();
-        for action in actions.filter(|action| self.driver.parked.contains(&action.id)) {
+        // Whoever has the run here knows no more than this desk.
+        let is_beside = self.behind && !self.elsewhere;
+        let waits = |action: &&Action| is_beside || self.driver.parked.contains(&action.id);
+        for action in actions.filter(waits) {
             let lacking = self.driver.host.lacking(self.driver.id, &action.what);
             if !lacking.is_empty() {
                 steps.push(format!("`{}`", self.driver.run.step_name(action)));
