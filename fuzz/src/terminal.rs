@@ -36,6 +36,20 @@ mod program {
     }
 }
 
+/// Hides what was drawn last.
+struct Last;
+
+impl screen::Hides for Last {
+    fn hides_nothing(&self) -> bool {
+        false
+    }
+
+    fn begun(&self, text: &str) -> Option<(usize, &str)> {
+        let (at, _) = text.char_indices().rev().nth(2)?;
+        Some((at, "[secret]"))
+    }
+}
+
 use capture::{Capture, Shown};
 use clean::Cleaner;
 use echo::{Echo, Echoer};
@@ -226,7 +240,8 @@ pub fn check(bytes: &[u8]) {
         columns: size.rows + 1,
         rows: size.columns,
     });
-    let _ = (screen.visible(), screen.unwrapped(), screen.history());
+    let _ = (screen.visible(&Last), screen.unwrapped(&Last));
+    let _ = (screen.history_without(&Last), screen.history());
     assert!(screen.take_replies().len() <= 64 * 1024);
     assert!(!screen.has_failed(), "the emulator panicked");
 }

@@ -14,7 +14,6 @@ use alacritty_terminal::term::{Config, Osc52, TermMode};
 use alacritty_terminal::vte::ansi::Processor;
 
 use super::options::Size;
-use crate::secret::Scrubber;
 
 /// Replies kept for a program that never reads them.
 const MAX_REPLIES: usize = 64 * 1024;
@@ -32,6 +31,15 @@ pub(super) struct Screen {
     scrollback: usize,
     /// The emulator has panicked and was replaced.
     failed: bool,
+}
+
+/// What must not be seen while it is being drawn.
+pub(super) trait Hides {
+    /// Whether that is nothing.
+    fn hides_nothing(&self) -> bool;
+
+    /// Where a text ends with the beginning of it, and what is seen instead.
+    fn begun(&self, text: &str) -> Option<(usize, &str)>;
 }
 
 /// Rows as text.
@@ -241,12 +249,12 @@ impl Screen {
 
     /// What is visible, a line each row, without blank rows at the end and without the secret that is just
     /// being drawn.
-    pub(super) fn visible(&self, secrets: &Scrubber) -> String {
+    pub(super) fn visible(&self, secrets: &impl Hides) -> String {
         self.without_begun(secrets, self.rows(0, false))
     }
 
     /// The same, with lines joined that the terminal has wrapped.
-    pub(super) fn unwrapped(&self, secrets: &Scrubber) -> String {
+    pub(super) fn unwrapped(&self, secrets: &impl Hides) -> String {
         self.without_begun(secrets, self.rows(0, true))
     }
 
@@ -280,7 +288,7 @@ impl Screen {
     }
 
     /// The same without the secret that is just being drawn.
-    pub(super) fn history_without(&self, secrets: &Scrubber) -> String {
+    pub(super) fn history_without(&self, secrets: &impl Hides) -> String {
         let rows = self.rows(self.term.grid().history_size(), true);
         self.with_left(self.without_begun(secrets, rows))
     }
@@ -294,19 +302,17 @@ impl Screen {
 
     /// Rows whose text up to the cursor does not end with the beginning of a secret: a program draws its
     /// line bit by bit, and the rest is about to come.
-    fn without_begun(&self, secrets: &Scrubber, rows: Rows) -> String {
+    fn without_begun(&self, secrets: &impl Hides, rows: Rows) -> String {
         let Rows { mut text, cursor } = rows;
-        if secrets.is_empty() {
+        if secrets.hides_nothing() {
             return text;
         }
         let before = self.up_to_cursor();
         if let Some((begin, mask)) = secrets.begun(&before) {
             // The rows may be broken elsewhere, and have other blanks.
-            let mut letters = before[begin..].matches(is_letter).count();
-            let found = text[..cursor].rmatch_indices(is_letter).find(|_| {
-                letters -= 1;
-                letters == 0
-            });
+            let letters = before[begin..].matches(is_letter).count();
+            let mut backwards = text[..cursor].rmatch_indices(is_letter);
+            let found = letters.checked_sub(1).and_then(|it| backwards.nth(it));
             if let Some((at, _)) = found {
                 text.replace_range(at..cursor, mask);
             }
@@ -400,6 +406,7 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Scrubber;
 
     fn screen(columns: u16, rows: u16) -> Screen {
         Screen::new(Size { columns, rows }, 100)

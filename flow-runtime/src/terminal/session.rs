@@ -35,7 +35,7 @@ use super::private::PrivateDirectory;
 use super::program::{Program, Shell};
 use super::pty::{Mode, Pty};
 use super::scanner::Scanner;
-use super::screen::Screen;
+use super::screen::{Hides, Screen};
 use super::stream::Stream;
 use crate::journal::RunId;
 use crate::secret::Scrubber;
@@ -283,6 +283,16 @@ struct State {
     secrets: Arc<Scrubber>,
 }
 
+impl Hides for Scrubber {
+    fn hides_nothing(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn begun(&self, text: &str) -> Option<(usize, &str)> {
+        Scrubber::begun(self, text)
+    }
+}
+
 impl State {
     /// The end of what was written so far, without the secret that is just being written.
     fn without_begun(&self, mut text: String) -> String {
@@ -309,7 +319,7 @@ impl Session {
 
     pub(super) fn visible(&self) -> String {
         let state = lock(&self.state);
-        state.screen.visible(&state.secrets)
+        state.screen.visible(&*state.secrets)
     }
 
     /// Whether the screen was lost at some point.
@@ -319,7 +329,7 @@ impl Session {
 
     pub(super) fn history(&self) -> String {
         let state = lock(&self.state);
-        state.screen.history_without(&state.secrets)
+        state.screen.history_without(&*state.secrets)
     }
 
     pub(super) fn since_input(&self) -> String {

@@ -39,7 +39,8 @@ struct Part {
 impl Part {
     /// As far as the end of the line behind what was typed, or as all of it.
     fn line(way: Way, text: &str, keys: &[Key], typed: usize) -> Part {
-        match text[typed..].find('\n').filter(|_| way != Way::All) {
+        let by_line = matches!(way, Way::Line | Way::Key);
+        match text[typed..].find('\n').filter(|_| by_line) {
             Some(end) if typed + end + 1 < text.len() => Part {
                 text: typed + end + 1,
                 keys: 0,
@@ -223,6 +224,9 @@ impl Terminals {
         typed: &mut usize,
     ) -> Result<usize, Error> {
         let signals = signals(request);
+        if interrupts(request) {
+            session.stop_lines();
+        }
         let mut passage = session.passage();
         let (text, keys) = (&*request.input_text, &*request.keys);
         let (mut pressed, mut recorded) = (0, Part::default());
@@ -251,9 +255,11 @@ impl Terminals {
             }
             let left = &text[*typed..];
             let line = Part::line(way, text, keys, *typed);
+            let all = Part::line(Way::All, text, keys, *typed);
             let part = match way {
-                // A sequence is a key, and who gets much reads on.
-                Way::Key if left.contains('\x1b') || left.len() > MANY_KEYS => line,
+                // A sequence is a key, who gets much reads on, and a paste is one.
+                Way::Key if left.contains('\x1b') || left.len() > MANY_KEYS => all,
+                Way::Key if session.pastes() && left.trim_end_matches('\n').contains('\n') => all,
                 Way::Key => match left.chars().next() {
                     Some(key) => Part {
                         text: *typed + key.len_utf8(),
@@ -273,7 +279,8 @@ impl Terminals {
             }
             // Once, also when the way was closed again, and the keys of a line together.
             if recorded.text < part.text || recorded.keys < part.keys {
-                let keys = &keys[recorded.keys..line.keys];
+                let line = if line.text < part.text { part } else { line };
+                let keys = &keys[recorded.keys..line.keys.max(recorded.keys)];
                 self.record_input(session, &text[recorded.text..line.text], keys)?;
                 recorded = line;
             }
@@ -286,6 +293,9 @@ impl Terminals {
                 continue;
             };
             let waiting = sent?;
+            if way == Way::Keys {
+                session.takes_keys().await;
+            }
             (*typed, pressed) = (part.text, part.keys.max(pressed));
             if (*typed, pressed) == (text.len(), keys.len()) {
                 return Ok(waiting);
@@ -540,6 +550,12 @@ fn signals(request: &SendInputRequest) -> bool {
     let is_signal = |key: &Key| key.ctrl && matches!(key.code, KeyCode::Char('c' | 'z' | '\\'));
     let mut keys = request.keys.iter();
     request.input_text.contains(['\x03', '\x1a', '\x1c']) || keys.any(is_signal)
+}
+
+/// Whether an input has a ctrl-c.
+fn interrupts(request: &SendInputRequest) -> bool {
+    let is_interrupt = |key: &Key| key.ctrl && key.code == KeyCode::Char('c');
+    request.input_text.contains('\x03') || request.keys.iter().any(is_interrupt)
 }
 
 /// Whether an input has what ends the input of a program that reads lines: ctrl-d.

@@ -124,6 +124,33 @@ async fn programs_of_every_kind_get_their_input_in_the_middle_of_a_command() {
         let output = ran["output"].as_str().unwrap();
         assert!(output.contains("42\n"), "{shell}: {ran:#}");
         assert!(output.ends_with("a\nb\n"), "{shell}: {ran:#}");
+        // Who reads keys and waits for more than those.
+        let command = "vim -u NONE -N --cmd 'set autoindent' text\necho 'a\nb'";
+        let (ran, _) = tokio::join!(terms.run(command), async {
+            terms.expect_screen("~").await;
+            terms.keys(&["i"]).await;
+            terms.expect_screen("INSERT").await;
+            terms.send("  one\n  two\nthree").await;
+            terms.expect_screen("three").await;
+            terms.keys(&["escape"]).await;
+            let sent = terms.call(
+                "send_input",
+                json!({"input_text": ":wq", "keys": ["enter"]}),
+            );
+            sent.await
+        });
+        assert_eq!(ran["exit_code"], 0, "{shell}: {ran:#}");
+        let text = std::fs::read_to_string(terms.home().join("text")).unwrap();
+        assert_eq!(text, "  one\n  two\nthree\n", "{shell}");
+        // Who outlives a ctrl-c, and is gone on with.
+        let (ran, _) = tokio::join!(terms.run("python3 -q\ntouch ran\ntrue"), async {
+            terms.expect(">>> ").await;
+            terms.keys(&["ctrl-c"]).await;
+            terms.expect("KeyboardInterrupt").await;
+            terms.send("exit()\n").await
+        });
+        assert_eq!(ran["success"], false, "{shell}: {ran:#}");
+        assert!(!terms.home().join("ran").exists(), "{shell}: {ran:#}");
         // Who is gone before the line has an end.
         let command =
             "sh -c 'trap \"exit 0\" USR1; echo $$ >pid; echo begun; read half'\necho 'a\nb'";

@@ -869,3 +869,19 @@ async fn lines_that_bash_repeats_are_not_taken_for_its_word_on_them() {
         assert_eq!(ran["error"], serde_json::Value::Null, "{ran:#}");
     }
 }
+
+#[tokio::test]
+async fn letters_that_the_locale_does_not_know_are_letters() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open_with(shell, json!({"LC_ALL": "C"})).await;
+        for (command, output) in [
+            ("echo 'é'", "é\n"),
+            ("echo 'a\n日本 ö\n'", "a\n日本 ö\n\n"),
+            ("printf '%s\\n' 'Über' ö", "Über\nö\n"),
+        ] {
+            let ran = terms.run(command).await;
+            assert_eq!(ran["output"], output, "{shell}: {ran:#}");
+        }
+    }
+}

@@ -16,6 +16,8 @@ use crate::terminal::{lock, process};
 /// When it is first looked who reads; every look after it comes twice as late, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LAST_LOOK: Duration = Duration::from_millis(50);
+/// How long it may take over keys that it waits for.
+const BRIEF: Duration = Duration::from_millis(20);
 /// How long a program may be at work between two keys of an input.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -27,7 +29,7 @@ pub(in crate::terminal) enum Way {
     Line,
     /// A key, for who reads keys now: it may be the last.
     Key,
-    /// As much as a line, for who may read keys.
+    /// As much as there is, for who may read keys.
     Keys,
 }
 
@@ -111,6 +113,27 @@ impl Passage<'_> {
 }
 
 impl Session {
+    /// Waits a moment until who may read keys has read all that was typed: then nothing is left to the
+    /// shell. It may end by that at once.
+    pub(in crate::terminal) async fn takes_keys(&self) {
+        let until = Instant::now() + BRIEF;
+        while Instant::now() < until {
+            {
+                let mut state = lock(&self.state);
+                // In this order: it has read all, and is still in front.
+                let read = self.pty.unread() == 0;
+                if self.is_in_front() {
+                    return;
+                }
+                if let (true, Some(run)) = (read, &mut state.run) {
+                    run.unmix();
+                    return;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub(in crate::terminal) fn passage(&self) -> Passage<'_> {
         Passage {
             session: self,
@@ -132,7 +155,7 @@ impl Session {
         let met = passage.command;
         let run = state.run.as_ref();
         match run.filter(|_| state.exit.is_none()) {
-            Some(run) if run.has_lines() || met == Some(run.id()) => {
+            Some(run) if run.wants_lines() || met == Some(run.id()) => {
                 passage.command = Some(run.id());
                 match met.is_some_and(|it| it != run.id()) || run.stopped {
                     true => Some(Err(Error::NotRead)),

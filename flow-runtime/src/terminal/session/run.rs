@@ -141,6 +141,16 @@ impl Run {
         self.commanded
     }
 
+    /// Whether there are lines yet to be typed that somebody still wants.
+    pub(super) fn wants_lines(&self) -> bool {
+        self.has_lines() && !self.stopped
+    }
+
+    /// All keys that were typed for what it runs were read.
+    pub(super) fn unmix(&mut self) {
+        self.mixed = None;
+    }
+
     /// Which of all commands it is.
     pub(super) fn id(&self) -> u64 {
         self.id
@@ -345,9 +355,7 @@ impl State {
                         key enter runs it";
             self.finish_run(CommandStatus::Refused, Some(note.to_owned()));
         } else if run.stopped && !run.script.lines.is_empty() {
-            let note =
-                "the command was interrupted; the lines of it that were not begun were not typed";
-            self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
+            self.run_stopped();
         } else if run.script.lines.front().is_some_and(|line| line.belongs) {
             self.run_torn();
         } else if run.held {
@@ -375,6 +383,16 @@ impl State {
             });
             self.finish_run(CommandStatus::Finished, note);
         }
+    }
+
+    /// Somebody has given the rest up: how far it came is not how it went.
+    fn run_stopped(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.code = run.code.filter(|code| *code != 0);
+        }
+        let note =
+            "the command was interrupted; the lines of it that were not begun were not typed";
+        self.finish_run(CommandStatus::Finished, Some(note.to_owned()));
     }
 
     /// The shell asks for the next command in the middle of this one: what is left of it would be read

@@ -93,9 +93,10 @@ pub(super) fn is_read_by_line(shell: Shell, command: &str) -> bool {
     shell == Shell::Bash && command.contains('\n')
 }
 
-/// Whether a command is pasted where the shell takes that.
+/// Whether a command is pasted where the shell takes that. Letters of more than a byte are keys to a
+/// shell whose locale does not know them.
 pub(super) fn is_pasted(command: &str) -> bool {
-    command.contains(['\n', '\t']) || command.len() > LONG
+    command.contains(['\n', '\t']) || command.len() > LONG || !command.is_ascii()
 }
 
 fn pasted(text: &str) -> String {

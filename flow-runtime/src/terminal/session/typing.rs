@@ -20,9 +20,21 @@ use crate::terminal::{key, lock};
 const SIGNALS: [char; 3] = ['\x03', '\x1a', '\x1c'];
 
 impl Session {
+    /// Whether who reads what is typed takes pasted text.
+    pub(in crate::terminal) fn pastes(&self) -> bool {
+        lock(&self.state).takes_paste()
+    }
+
     /// Types text and presses keys, whoever reads them.
     pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<usize, Error> {
         self.type_in(lock(&self.state), text, keys)
+    }
+
+    /// Somebody is about to press ctrl-c: no line of a command is typed before that any more.
+    pub(in crate::terminal) fn stop_lines(&self) {
+        if let Some(run) = &mut lock(&self.state).run {
+            run.stopped |= run.has_lines();
+        }
     }
 
     /// The same, if the way is still open; `None` when it is not.

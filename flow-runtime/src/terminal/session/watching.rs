@@ -131,7 +131,7 @@ impl State {
                     let fresh = version != waiter.version;
                     waiter.version = version;
                     fresh
-                        .then(|| self.screen.unwrapped(&self.secrets))
+                        .then(|| self.screen.unwrapped(&*self.secrets))
                         .and_then(|text| waiter.pattern.find(&text).map(str::to_owned))
                 }
             };
