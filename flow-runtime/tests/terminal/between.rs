@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Terms, outcome};
+use crate::support::{READS_A_KEY, Terms, outcome};
 
 /// Shells that are given the lines of a command with quotes over several lines one by one, and one that
 /// takes them as a whole.
@@ -174,9 +174,7 @@ async fn a_program_that_reads_a_key_gets_one_and_leaves_none_to_the_shell() {
     for shell in ["bash", "dash"] {
         let terms = Terms::new();
         terms.open(shell).await;
-        let keys = "import os, tty, termios\nold = termios.tcgetattr(0)\ntty.setcbreak(0)\nprint('begun')\n\
-                    print(os.read(0, 1))\ntermios.tcsetattr(0, termios.TCSADRAIN, old)\n";
-        std::fs::write(terms.home().join("key.py"), keys).unwrap();
+        std::fs::write(terms.home().join("key.py"), READS_A_KEY).unwrap();
         let command = "python3 -u key.py\necho \"q\n$?\"\nsh -c 'exit 7'";
         let (ran, sent) = tokio::join!(terms.run(command), async {
             terms.expect("^begun$").await;

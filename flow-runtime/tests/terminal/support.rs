@@ -11,6 +11,15 @@ pub(crate) struct Terms {
     home: tempfile::TempDir,
 }
 
+/// A program of Python that reads a single key and leaves the others where they are.
+pub(crate) const READS_A_KEY: &str = "import os, tty, termios
+old = termios.tcgetattr(0)
+tty.setcbreak(0)
+print('begun')
+print(os.read(0, 1))
+termios.tcsetattr(0, termios.TCSADRAIN, old)
+";
+
 /// The shells that must be there.
 pub(crate) const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];
 

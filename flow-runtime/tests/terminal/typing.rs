@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{SHELLS, Terms};
+use crate::support::{READS_A_KEY, SHELLS, Terms};
 
 #[tokio::test]
 async fn text_is_typed_exactly_as_given() {
@@ -496,9 +496,7 @@ async fn what_a_program_that_reads_a_key_leaves_is_known_at_the_prompt() {
     for shell in SHELLS {
         let terms = Terms::new();
         terms.open(shell).await;
-        let keys = "import os, tty, termios\nold = termios.tcgetattr(0)\ntty.setcbreak(0)\nprint('begun')\n\
-                    print(os.read(0, 1))\ntermios.tcsetattr(0, termios.TCSADRAIN, old)\n";
-        std::fs::write(terms.home().join("key.py"), keys).unwrap();
+        std::fs::write(terms.home().join("key.py"), READS_A_KEY).unwrap();
         terms.send("python3 -u key.py\n").await;
         terms.expect("^begun$").await;
         terms.send("yes").await;
