@@ -237,7 +237,7 @@ impl Driver {
                     node: action.node.clone(),
                     within: action.within.clone(),
                 }));
-                if sessions::types(&action.what) {
+                if self.is_interrupted(action) {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(happened(happening));
                     continue;
@@ -258,13 +258,24 @@ impl Driver {
             match &effect {
                 effect if self.has_begun(effect) => {}
                 // Whoever began it is gone.
-                Effect::Act(action) if !fresh && sessions::types(&action.what) => {
+                Effect::Act(action) if !fresh && self.is_interrupted(action) => {
                     let happening = sessions::interrupted(action);
                     let _ = self.happened.send(happened(happening));
                 }
                 _ => self.act(effect),
             }
         }
+    }
+
+    /// Whether something that is typed may have been begun by somebody who is gone.
+    fn is_interrupted(&self, action: &Action) -> bool {
+        let unbegun = &self.host.inner.unbegun;
+        sessions::types(&action.what) && !unbegun.contains(self.id, action.id)
+    }
+
+    /// Waits until it is known what nobody has begun of what others in this process have recorded.
+    pub(super) async fn know_unbegun(&self) {
+        self.host.inner.unbegun.known(self.id).await;
     }
 
     /// Whether something that the run wants is being done here, or waits for somebody.
@@ -379,6 +390,7 @@ impl Driver {
             self.note_stopped().await?;
             return Ok(self.report(Some(ReportStatus::Interrupted)));
         }
+        self.know_unbegun().await;
         self.take_over();
         let mut look = look();
         let mut rests = false;
@@ -658,8 +670,19 @@ impl Driver {
             self.keep_definition();
         }
         let begins = !had_begun && self.run.has_begun();
+        let host = self.host.clone();
+        let typed = typed(&effects);
+        let coming = (!typed.is_empty()).then(|| host.inner.unbegun.coming(self.id));
         match self.write(&event, late.as_ref(), &effects, begins).await {
-            Ok(()) => Ok(effects),
+            Ok(()) => {
+                if let Some(coming) = coming {
+                    coming.recorded(typed);
+                }
+                if self.run.status() != Status::Running {
+                    host.inner.unbegun.forget(self.id);
+                }
+                Ok(effects)
+            }
             Err(error) => {
                 // What was not recorded has not happened.
                 self.go_back()?;
@@ -841,6 +864,9 @@ impl Driver {
         let happened = self.happened.clone();
         let (id, run) = (action.id, self.id);
         self.parked.remove(&id);
+        if sessions::types(&action.what) {
+            host.inner.unbegun.begin(run, id);
+        }
         self.has_called |= matches!(action.what, Deed::Call { .. });
         let directory = Arc::clone(&self.directory);
         let agent_driven = self.run.is_agent_driven();
@@ -886,6 +912,15 @@ impl Driver {
             let _ = task.await;
         }
     }
+}
+
+/// What is to be typed.
+fn typed(effects: &[Effect]) -> Vec<ActionId> {
+    let typed = effects.iter().filter_map(|effect| match effect {
+        Effect::Act(action) if sessions::types(&action.what) => Some(action.id),
+        _ => None,
+    });
+    typed.collect()
 }
 
 /// That something has happened which tells of no terminal session.

@@ -19,6 +19,7 @@ use super::presence::Presences;
 use super::recorded::Recorded;
 use super::secrets::{foreign, masked_effect, without};
 use super::sessions::RunSessions;
+use super::unbegun::Unbegun;
 use super::vault::Vault;
 use super::{Kept, NoTools, NoWatch, NoWorkflow, Nobody, People, Toolbox, Tools, Watch, Workflows};
 use crate::briefs::Briefs;
@@ -322,6 +323,8 @@ pub(super) struct Inner {
     pub(super) vault: Vault,
     /// Runs whose last events were recorded here, before they were driven; the numbers of those.
     fresh: Mutex<HashMap<RunId, RangeInclusive<u64>>>,
+    /// What is to be typed and nobody has begun.
+    pub(super) unbegun: Unbegun,
     /// Runs driven in the background.
     pub(super) background: Background,
     pub(super) stop: watch::Sender<bool>,
@@ -345,6 +348,7 @@ impl Host {
                 programs: Mutex::default(),
                 vault: Vault::default(),
                 fresh: Mutex::default(),
+                unbegun: Unbegun::default(),
                 background: Background::default(),
                 stop: watch::Sender::new(false),
                 sessions: RunSessions::default(),

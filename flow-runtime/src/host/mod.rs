@@ -23,6 +23,7 @@ mod sessions;
 mod shell;
 mod tools;
 mod traces;
+mod unbegun;
 mod vault;
 mod visits;
 

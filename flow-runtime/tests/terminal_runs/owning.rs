@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use flow_runtime::host::agent::{Agents, Conclusion, Patience, TaskPage, TurnStatus};
+use flow_runtime::host::agent::{
+    Agents, Conclusion, Outcome, Patience, Submission, TaskPage, TurnStatus,
+};
 use flow_runtime::host::{ReportStatus, StartOptions};
 use flow_runtime::journal::RunId;
 use flow_runtime::run::Happening;
@@ -376,4 +378,37 @@ async fn a_session_is_free_again_whenever_the_run_that_works_in_it_is_cancelled(
             assert_eq!(next["output"], "next\n", "{shell}: {turns}: {next:#}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_follows_from_an_answer_is_typed_by_whoever_has_the_run_then() {
+    let text = r#"
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: ask}]
+  ask:
+    action: {type: prompt, kind: confirm, message: Sure?}
+    transitions: [{condition: success, next_state: type}]
+  type: {action: {tool: run_command, params: {command: echo once}}}
+"#;
+    let world = World::new(&[]);
+    let report = world.run(text, here()).await;
+    assert_eq!(report.status, ReportStatus::Waiting);
+    let run = report.run;
+    // Somebody still has the run when the answer comes.
+    let lock = world.host.journal().lock(run).unwrap();
+    let agents = Agents::new(world.host.clone());
+    let answer = Submission {
+        outcome: Outcome::Success,
+        result: Some(Value::from(&json!(true))),
+        error: None,
+    };
+    let answered = agents.submit(run, None, answer, TaskPage::default(), Patience::NONE);
+    answered.await.unwrap();
+    drop(lock);
+    let report = world.host.drive(run).await.unwrap();
+    assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+    assert_eq!(report.variables.to_json()["type_output"], "once\n");
 }

@@ -387,6 +387,7 @@ impl Desk {
         self.driver.host.end_orphans(run).await?;
         self.lock = Some((lock, presence));
         let missed = self.driver.read_on()?;
+        self.driver.know_unbegun().await;
         self.driver.begin_left(missed, false);
         Ok(true)
     }
@@ -436,6 +437,7 @@ impl Desk {
             if !fresh {
                 self.driver.note_due().await?;
             }
+            self.driver.know_unbegun().await;
             self.driver.begin_missing(fresh);
         }
         Ok(())
