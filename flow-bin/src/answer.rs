@@ -164,7 +164,16 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
     let caller = engine.host.outermost(run)?;
     if caller != run {
         // Whoever waited for it goes on, here unless somebody drives it already.
+        let elsewhere = |owner: u32| {
+            format!(
+                "{caller}, which called it, goes on in the process {owner}, where its terminal \
+                 session is"
+            )
+        };
         match engine.drive(caller) {
+            Ok(report) if let Some(owner) = engine.host.goes_on_in(&report)? => {
+                output.tell(format_args!("{}", elsewhere(owner)));
+            }
             Ok(report) => {
                 let status = engine.host.journal().run(caller)?.status;
                 let reason = report.error.map(|error| format!(": {}", error.message));
@@ -175,10 +184,7 @@ pub(crate) fn cancel(arguments: &CancelArguments, output: &mut Output) -> Result
             }
             Err(error) if held(&error).is_some() => {}
             Err(error) => match kept(&error) {
-                Some(owner) => output.tell(format_args!(
-                    "{caller}, which called it, goes on in the process {owner}, where its terminal \
-                     session is"
-                )),
+                Some(owner) => output.tell(format_args!("{}", elsewhere(owner))),
                 None => return Err(error),
             },
         }
@@ -198,26 +204,27 @@ fn go_on(
 ) -> Result<Exit> {
     let driven = engine.drive(run);
     screen.end();
-    let report = match driven {
-        Ok(report) => report,
+    let pid = match driven {
+        Ok(report) => match engine.host.goes_on_in(&report)? {
+            Some(pid) => Some(pid),
+            None => return finish(engine, &report, driving, output),
+        },
         Err(error) => match who(&error) {
-            Some(pid) => {
-                let who = pid.map_or_else(
-                    || "another process".to_owned(),
-                    |pid| format!("the process {pid}"),
-                );
-                output.tell(format_args!("{who} goes on with {run}"));
-                if driving.format == RunFormat::Text {
-                    output.help(&format!("`flow show {run}` shows how far it is"));
-                    return Ok(Exit::Waiting);
-                }
-                let report = engine.host.report(run)?;
-                return elsewhere(engine, &report, driving, output);
-            }
+            Some(pid) => pid,
             None => return Err(error),
         },
     };
-    finish(engine, &report, driving, output)
+    let who = pid.map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("the process {pid}"),
+    );
+    output.tell(format_args!("{who} goes on with {run}"));
+    if driving.format == RunFormat::Text {
+        output.help(&format!("`flow show {run}` shows how far it is"));
+        return Ok(Exit::Waiting);
+    }
+    let report = engine.host.report(run)?;
+    elsewhere(engine, &report, driving, output)
 }
 
 /// Who drives a run, when that is why it cannot be driven here.

@@ -215,6 +215,40 @@ states:
         expect(stands["final_variables"], tell_output="Ada\n", session_id=session)
 
 
+async def a_run_is_left_to_the_server_that_has_the_session_of_one_it_has_called(place):
+    place.workflow("inner", """\
+name: inner
+steps: [{id: ask, type: prompt, kind: confirm, message: Go on?}]
+""")
+    place.workflow("middle", """\
+name: middle
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: call}]
+  call:
+    action: {tool: run_workflow, params: {workflow_name: inner}}
+    transitions: [{condition: success, next_state: type}]
+  type: {action: {tool: run_command, params: {command: echo typed}}}
+""")
+    place.workflow("outer", """\
+name: outer
+steps:
+  - {id: call, type: call, workflow: middle}
+  - {id: after, type: shell, command: echo after}
+""")
+    async with place.connect() as client:
+        for act in [("answer", "true"), ("cancel",)]:
+            ran = await call(client, "run_workflow", {"workflow_name": "outer"})
+            expect(ran, status="waiting")
+            listed = json.loads(await place.flow("runs", "--format", "json"))["runs"]
+            inner = next(it["run_id"] for it in listed if it["workflow"] == "inner" and it["status"] == "waiting")
+            await place.flow(act[0], inner, *act[1:], code=5 if act[0] == "answer" else 0)
+            ended = await call(client, "get_workflow_status", {"workflow_id": ran["workflow_id"], "wait_seconds": 60})
+            expect(ended, status="completed" if act[0] == "answer" else "failed")
+
+
 async def a_run_goes_on_in_its_server_when_the_run_it_has_called_ends_elsewhere(place):
     place.workflow("inner", """\
 name: inner

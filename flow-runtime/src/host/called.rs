@@ -2,7 +2,7 @@
 
 use super::deed;
 use super::driver::Driver;
-use super::local::{Error, Host, Report};
+use super::local::{Error, Host, Report, ReportStatus};
 use crate::journal::{self, Listing, RunId, RunRecord};
 use crate::run::{Action, Deed, Effect, Handout, Happening, Part, Run};
 
@@ -165,9 +165,11 @@ impl Host {
             return Ok(false);
         }
         match self.journal().run(id)?.status {
-            journal::Status::Waiting => {}
             status if status.is_final() => return Ok(true),
-            _ => return Ok(self.expect_session_here(run).is_ok()),
+            // Nor can what it waits for bring it on here.
+            _ if self.expect_session_here(run).is_err() => return Ok(false),
+            journal::Status::Waiting => {}
+            _ => return Ok(true),
         }
         for effect in run.pending() {
             let Effect::Act(action) = effect else {
@@ -185,6 +187,28 @@ impl Host {
             }
         }
         Ok(false)
+    }
+
+    /// The process that goes on with a run which waits for nobody: it has the session of one that
+    /// was called.
+    ///
+    /// # Errors
+    ///
+    /// Those of the journal.
+    pub fn goes_on_in(&self, report: &Report) -> Result<Option<u32>, Error> {
+        if report.status != ReportStatus::Waiting || self.pending(report)?.iter().any(|it| it.asked)
+        {
+            return Ok(None);
+        }
+        for called in self.awaited(report.run)? {
+            let driver = Driver::open(self.clone(), called)?;
+            if let Err(Error::SessionElsewhere { owner, .. }) =
+                self.expect_session_here(&driver.run)
+            {
+                return Ok(Some(owner));
+            }
+        }
+        Ok(None)
     }
 
     /// The call that a run waits for another with.

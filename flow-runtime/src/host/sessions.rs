@@ -1,6 +1,6 @@
 //! Terminals of a host: their tools, their environments, and what becomes of those of a run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use super::deed::Doing;
 use super::driver::{Driver, look};
 use super::local::{Error, Host, Inner, StartOptions, now};
 use crate::journal::{RunId, Status};
-use crate::run::frame::ROOT;
 use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run};
 use crate::terminal::{self, CallError, Place, Terminals, Unnamed, Untold};
 use crate::value::Value;
@@ -91,11 +90,19 @@ fn may_need_session(graph: &Graph) -> bool {
     works_in_terminals(graph) || any_node(graph, |kind| matches!(kind, Kind::Call(_)))
 }
 
-/// The session that a run cannot go on without.
-fn needed_session(run: &Run) -> Option<&str> {
-    let data = run.data()?;
-    let session = data.session_at_hand(data.frames.get(&ROOT))?;
-    may_need_session(run.program().graph()).then_some(session)
+/// The sessions that a run cannot go on without: that of the workflow, and those of its tasks under
+/// way.
+fn needed_sessions(run: &Run) -> BTreeSet<&str> {
+    let Some(data) = run.data() else {
+        return BTreeSet::new();
+    };
+    let frames = data.frames.values();
+    let sessions = frames.filter_map(|frame| data.session_at_hand(Some(frame)));
+    let sessions: BTreeSet<&str> = sessions.collect();
+    match !sessions.is_empty() && may_need_session(run.program().graph()) {
+        true => sessions,
+        false => BTreeSet::new(),
+    }
 }
 
 fn any_node(graph: &Graph, is_meant: impl Fn(&Kind) -> bool) -> bool {
@@ -216,19 +223,18 @@ impl Host {
     ///
     /// [`Error::SessionElsewhere`].
     pub(super) fn expect_session_here(&self, run: &Run) -> Result<(), Error> {
-        let Some(session) = needed_session(run) else {
-            return Ok(());
-        };
-        if self.has_session(session) {
+        let needed = needed_sessions(run);
+        if needed.iter().any(|session| self.has_session(session)) {
             return Ok(());
         }
-        match terminal::owner_of(session).filter(|owner| *owner != std::process::id()) {
-            Some(owner) => Err(Error::SessionElsewhere {
+        let elsewhere = needed.into_iter().find_map(|session| {
+            let owner = terminal::owner_of(session)?;
+            (owner != std::process::id()).then(|| Error::SessionElsewhere {
                 session: session.to_owned(),
                 owner,
-            }),
-            None => Ok(()),
-        }
+            })
+        });
+        elsewhere.map_or(Ok(()), Err)
     }
 
     fn has_session(&self, session: &str) -> bool {
@@ -236,13 +242,24 @@ impl Host {
         terminals.is_some_and(|terminals| terminals.exists(session))
     }
 
-    /// What a run waits for that can only go on here: the runs that it has called and that are not
-    /// over, with those that they have called. Whoever ends those elsewhere cannot go on with it.
+    /// What a run waits for that can only go on here, itself or in one of these: the runs that it
+    /// has called and that are not over, with those that they have called. Whoever ends those
+    /// elsewhere cannot go on with it.
     pub(super) fn awaited_here(&self, id: RunId, run: &Run) -> Result<Vec<RunId>, Error> {
-        match needed_session(run).is_some_and(|session| self.has_session(session)) {
-            true => self.awaited(id),
-            false => Ok(Vec::new()),
+        let is_here = |run: &Run| {
+            let mut needed = needed_sessions(run).into_iter();
+            needed.any(|session| self.has_session(session))
+        };
+        let awaited = self.awaited(id)?;
+        if is_here(run) {
+            return Ok(awaited);
         }
+        for called in &awaited {
+            if is_here(&Driver::open(self.clone(), *called)?.run) {
+                return Ok(awaited);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Remembers a run that nobody drives any more until one of those goes on that it waits for.
@@ -258,7 +275,7 @@ impl Host {
         self.inner.sessions.left().remove(&run);
     }
 
-    fn awaited(&self, run: RunId) -> Result<Vec<RunId>, Error> {
+    pub(super) fn awaited(&self, run: RunId) -> Result<Vec<RunId>, Error> {
         let mut awaited = Vec::new();
         for child in self.called(run)? {
             if !child.status.is_final() {
@@ -278,14 +295,12 @@ impl Host {
     pub fn go_on_with_left(&self) {
         let left = self.inner.sessions.left().clone();
         for (run, awaited) in left {
-            let waits = |run: &RunId| match self.journal().run(*run) {
-                Ok(record) => record.status == Status::Waiting,
-                // It may be read the next time.
-                Err(_) => true,
-            };
-            if !waits(&run) {
+            // What cannot be read may be the next time.
+            let status = |run: RunId| self.journal().run(run).map(|record| record.status);
+            let waits = |run: &RunId| status(*run).map_or(true, |it| it == Status::Waiting);
+            if status(run).is_ok_and(Status::is_final) {
                 self.take_up(run);
-            } else if !awaited.iter().all(waits) && self.can_go_on(run) {
+            } else if waits(&run) && !awaited.iter().all(waits) && self.can_go_on(run) {
                 self.take_up(run);
                 // Who drives it may be on the way out.
                 self.inner.background.recorded(run);
