@@ -249,6 +249,40 @@ steps:
             expect(ended, status="completed" if act[0] == "answer" else "failed")
 
 
+async def an_item_is_left_to_the_server_that_has_its_session(place):
+    place.workflow("fan", """\
+name: fan
+tasks:
+  one:
+    inputs: {n: {type: number, required: true}}
+    steps:
+      - {id: open, type: mcp_call, tool: open_terminal}
+      - {id: ask, type: prompt, kind: confirm, message: Go on?}
+      - {id: type, type: mcp_call, tool: run_command, parameters: {command: "echo {{ inputs.n }}"}, output_to: said}
+      - {type: return, value: "{{ state.said.output }}"}
+steps:
+  - {id: each, type: foreach, items: [{n: 1}, {n: 2}], task: one, max_parallel: 2, output_to: said}
+outputs: {said: "{{ state.said }}"}
+""")
+    async with place.connect() as client:
+        ran = await call(client, "run_workflow", {"workflow_name": "fan"})
+        run = ran["workflow_id"]
+
+        async def asked():
+            stands = await call(client, "get_workflow_status", {"workflow_id": run})
+            return sorted(it["step_id"] for it in stands["all_pending"])
+
+        while len(steps := await asked()) < 2:
+            pass
+        for step in steps:
+            await place.flow("answer", run, "true", "--step", step, code=5)
+        assert await asked() == steps, "an answer was taken where the session is not"
+        for step in steps:
+            await call(client, "submit_step_result", {"workflow_id": run, "step_id": step, "result": {"confirmed": True}})
+        ended = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 60})
+        expect(ended, status="completed", output={"said": ["1\n", "2\n"]})
+
+
 async def a_run_goes_on_in_its_server_when_the_run_it_has_called_ends_elsewhere(place):
     place.workflow("inner", """\
 name: inner
