@@ -132,7 +132,7 @@ impl People for Person {
                 "{} `{}` needs the secret `{}`\n> ",
                 self.screen.paint.cyan("?"),
                 wanted.step,
-                wanted.input
+                wanted.name
             );
             self.screen.ask(&question);
             let line = {

@@ -56,6 +56,8 @@ pub(super) struct Driver {
     /// What the last events wanted when the run was read, those recorded here that nobody has been
     /// shown; else those of the last one.
     unseen: Vec<Effect>,
+    /// Nobody has driven it before.
+    is_new: bool,
     /// It has called others from here.
     pub(super) has_called: bool,
     /// What the clock decided at the start of the run, and nobody has recorded yet.
@@ -185,6 +187,7 @@ impl Driver {
             stopping: Vec::new(),
             parked: HashSet::new(),
             unseen,
+            is_new: fresh.is_some_and(|fresh| *fresh.start() == 1),
             has_called: false,
             unrecorded,
             directory,
@@ -208,6 +211,10 @@ impl Driver {
     /// Shows whoever watches what the last events did, if they were recorded here; gives whether.
     pub(super) fn show_unseen(&mut self) -> bool {
         let is_fresh = self.host.fresh().remove(&self.id).is_some();
+        if is_fresh && self.is_new {
+            let coming = self.host.inner.unbegun.coming(self.id);
+            coming.recorded(typed(&self.run.taken_over(now())));
+        }
         for effect in std::mem::take(&mut self.unseen) {
             // What is to be done is begun otherwise.
             let is_news = matches!(
@@ -237,33 +244,28 @@ impl Driver {
                     node: action.node.clone(),
                     within: action.within.clone(),
                 }));
-                if self.is_interrupted(action) {
-                    let happening = sessions::interrupted(action);
-                    let _ = self.happened.send(happened(happening));
-                    continue;
-                }
             }
-            self.act(effect);
+            self.begin_left(effect);
         }
     }
 
-    /// Begins what the run wants and nobody here does; `fresh` when nobody else has begun it either.
-    pub(super) fn begin_missing(&mut self, fresh: bool) {
-        self.begin_left(self.run.taken_over(now()), fresh);
+    /// Begins what the run wants and nobody here does.
+    pub(super) fn begin_missing(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if !self.has_begun(&effect) {
+                self.begin_left(effect);
+            }
+        }
     }
 
-    /// The same for these.
-    pub(super) fn begin_left(&mut self, effects: Vec<Effect>, fresh: bool) {
-        for effect in effects {
-            match &effect {
-                effect if self.has_begun(effect) => {}
-                // Whoever began it is gone.
-                Effect::Act(action) if !fresh && self.is_interrupted(action) => {
-                    let happening = sessions::interrupted(action);
-                    let _ = self.happened.send(happened(happening));
-                }
-                _ => self.act(effect),
+    fn begin_left(&mut self, effect: Effect) {
+        match &effect {
+            // Whoever began it is gone.
+            Effect::Act(action) if self.is_interrupted(action) => {
+                let happening = sessions::interrupted(action);
+                let _ = self.happened.send(happened(happening));
             }
+            _ => self.act(effect),
         }
     }
 

@@ -28,6 +28,9 @@ pub struct SecretWanted<'a> {
     pub run: RunId,
     /// The input.
     pub input: &'a str,
+    /// What it is called where it is used: the input, with its run if that has nothing to do with
+    /// the user otherwise.
+    pub name: &'a str,
     /// The step that needs it.
     pub step: &'a str,
 }
@@ -102,6 +105,15 @@ impl Host {
         Ok(())
     }
 
+    /// What a secret is called by whoever waits for it. The input of a run that belongs to another
+    /// family has the run with it: the user may have one of the same name.
+    fn name_for(&self, user: RunId, (owner, input): (&str, &str)) -> String {
+        match owner.parse() {
+            Ok(run) if self.family(run) != self.family(user) => format!("{owner}.{input}"),
+            Ok(_) | Err(_) => input.to_owned(),
+        }
+    }
+
     /// The value of a secret that a run uses; `None` when nobody here knows it.
     async fn secret(
         &self,
@@ -136,13 +148,15 @@ impl Host {
             }
         };
         // Wherever it came from, it may be given by its variable now.
-        let read = read.or_else(|| std::env::var(secret::variable(place.input)).ok());
+        let name = self.name_for(user, (place.run, place.input));
+        let read = read.or_else(|| std::env::var(secret::variable(&name)).ok());
         let value = match read {
             Some(value) => Some(value),
             None => {
                 let wanted = SecretWanted {
                     run,
                     input: place.input,
+                    name: &name,
                     step,
                 };
                 self.inner.options.people.secret(wanted).await
@@ -202,7 +216,11 @@ impl Host {
         let mut faults = Vec::new();
         let mut found: Vec<Secret> = Vec::new();
         for (input, value) in &given.0 {
-            let of = wanted.iter().filter(|(_, wanted)| **wanted == **input);
+            let is_meant =
+                |owner: &str, wanted: &str| self.name_for(run, (owner, wanted)) == **input;
+            let of = wanted
+                .iter()
+                .filter(|(owner, wanted)| is_meant(owner, wanted));
             let mut of = of.peekable();
             let read = match of.peek() {
                 Some(_) => given_secret(value),
@@ -257,7 +275,8 @@ impl Host {
     /// The secrets that an action is done with and that nobody here knows.
     pub(super) fn lacking(&self, run: RunId, what: &Deed) -> BTreeSet<String> {
         let lacking = self.lacked(run, what).into_iter();
-        lacking.map(|(_, input)| input).collect()
+        let name = |(owner, input): (String, String)| self.name_for(run, (&owner, &input));
+        lacking.map(name).collect()
     }
 
     /// The same, with the runs whose inputs they are.
@@ -380,7 +399,7 @@ impl Host {
                     ));
                 }
                 Piece::Secret(place) => match self.secret(run, place, step).await? {
-                    None => return Ok(Err(place.input.to_owned())),
+                    None => return Ok(Err(self.name_for(run, (place.run, place.input)))),
                     Some(value) if place.quoted => {
                         revealed.push_str(&expression::quoted(&value));
                     }

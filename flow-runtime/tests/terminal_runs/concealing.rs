@@ -388,19 +388,23 @@ states:
 
 #[tokio::test]
 async fn a_secret_that_was_read_in_a_terminal_can_be_given_again_when_that_is_gone() {
+    // It has a secret of the same name itself.
     let text = r"
 arguments: {RET: what is left there}
+inputs: {a: {type: string, required: true, secret: true}}
 steps:
   - {id: q, type: user_input, prompt: go on?}
-  - {id: e, type: shell, command: 'printf %s {{ env.RET }} | wc -c', output_to: size}
-outputs: {size: '{{ state.size.stdout }}'}
+  - {id: e, type: shell, command: 'printf %s {{ env.RET }} | wc -c; printf %s {{ inputs.a }} | wc -c', output_to: sizes}
+outputs: {sizes: '{{ state.sizes.stdout }}'}
 ";
     let (world, _) = audited();
     let inputs = given(&json!({"a": "Kq7Zk9LmW2XwVbN8"}));
     let typed = world
         .run_with(EXPORTS, inputs, StartOptions::default())
         .await;
-    let report = world.run(text, in_session(&typed.session.unwrap())).await;
+    let own = given(&json!({"a": "own-secret"}));
+    let session = in_session(&typed.session.unwrap());
+    let report = world.run_with(text, own.clone(), session).await;
     assert_eq!(report.status, ReportStatus::Waiting);
     let run = report.run;
     let (host, _terminals) = World::host(world.root.path(), |_| {});
@@ -412,14 +416,18 @@ outputs: {size: '{{ state.size.stdout }}'}
     };
     host.record(run, answer).await.unwrap();
     let report = host.drive(run).await.unwrap();
-    assert_eq!(report.missing_secrets, ["a"], "{:?}", report.error);
+    let name = format!("{}.a", typed.run);
+    assert_eq!(report.missing_secrets, [&*name], "{:?}", report.error);
     let wrong = given(&json!({"b": "Kq7Zk9LmW2XwVbN8"}));
     assert!(host.give_secrets(run, &wrong).is_err());
-    let right = given(&json!({"a": "Kq7Zk9LmW2XwVbN8"}));
+    host.give_secrets(run, &own).unwrap();
+    let report = host.drive(run).await.unwrap();
+    assert_eq!(report.missing_secrets, [&*name], "{:?}", report.error);
+    let right = given(&json!({name: "Kq7Zk9LmW2XwVbN8"}));
     host.give_secrets(run, &right).unwrap();
     let report = host.drive(run).await.unwrap();
     assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
-    assert_eq!(report.output.to_json(), json!({"size": "16\n"}));
+    assert_eq!(report.output.to_json(), json!({"sizes": "16\n10\n"}));
 }
 
 #[tokio::test]

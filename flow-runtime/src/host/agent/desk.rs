@@ -388,7 +388,7 @@ impl Desk {
         self.lock = Some((lock, presence));
         let missed = self.driver.read_on()?;
         self.driver.know_unbegun().await;
-        self.driver.begin_left(missed, false);
+        self.driver.begin_missing(missed);
         Ok(true)
     }
 
@@ -438,7 +438,8 @@ impl Desk {
                 self.driver.note_due().await?;
             }
             self.driver.know_unbegun().await;
-            self.driver.begin_missing(fresh);
+            let wanted = self.driver.run.taken_over(now());
+            self.driver.begin_missing(wanted);
         }
         Ok(())
     }
