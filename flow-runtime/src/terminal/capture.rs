@@ -189,6 +189,24 @@ impl Capture {
         self.strip(b"\r\x1b[0m\x1b[27m\x1b[24m\x1b[J");
     }
 
+    /// Takes back that bash takes no pasted text any more, which it may say of a line for which it has
+    /// not said that it does: behind an interrupt.
+    pub(super) fn unready(&mut self) {
+        let whole = self.total == self.tail.len() as u64;
+        if !whole || !self.tail.iter().take(UNPASTE.len()).eq(UNPASTE) {
+            return;
+        }
+        let returns = match self.tail.get(UNPASTE.len()) {
+            Some(byte) => *byte == b'\r',
+            None => std::mem::take(&mut self.returned),
+        };
+        if returns {
+            let end = self.tail.len().min(UNPASTE.len() + 1);
+            self.tail.drain(..end);
+            self.total = self.tail.len() as u64;
+        }
+    }
+
     /// Takes back the sign of zsh for an unfinished line, and the blanks that make it wrap.
     pub(super) fn unsign(&mut self) {
         if self.returned && self.tail.iter().rev().take(2).eq(b" \r") {
@@ -303,7 +321,7 @@ fn after_line(bytes: &mut Vec<u8>) -> Vec<u8> {
     bytes.split_off(line)
 }
 
-/// That fish takes no pasted text.
+/// That a line editor takes no pasted text any more.
 const UNPASTE: &[u8] = b"\x1b[?2004l";
 /// How fish begins to name the window.
 const TITLE: &[u8] = b"\x1b]0;";
@@ -445,6 +463,7 @@ mod tests {
             // Nor is it cut into, which leaves the line.
             (kernel(true), b"l.s\r\nout\r\n"),
             (editor(Shell::Bash, false), b"ls\r\nout\r\n"),
+            (editor(Shell::Bash, false), b"ls\r\n\x1b[?2004l\rout\r\n"),
             (
                 editor(Shell::Bash, true),
                 b"for\r\nls\r\n\x1b[?2004l\rout\r\n",
@@ -460,9 +479,31 @@ mod tests {
                 capture.begin_typed(shown);
                 capture.take(&bytes[..cut]);
                 capture.take(&bytes[cut..]);
+                capture.unready();
                 capture.end();
                 assert_eq!(capture.output().0, b"out\n", "{shown:?} cut at {cut}");
             }
+        }
+    }
+
+    #[test]
+    fn that_an_editor_is_done_with_a_line_is_no_word_on_it() {
+        let shown = Shown::ByEditor {
+            shell: Shell::Bash,
+            pastes: false,
+        };
+        for (bytes, said) in [
+            (&b"ls\r\n\x1b[?2004l\r"[..], &b""[..]),
+            (b"ls\r\n", b""),
+            (b"ls\r\n\x1b[?2004hx\r", b"\x1b[?2004hx\r"),
+        ] {
+            let mut capture = Capture::new(100);
+            capture.begin_typed(shown);
+            capture.take(bytes);
+            capture.unready();
+            assert_eq!(capture.is_empty(), said.is_empty());
+            capture.end();
+            assert_eq!(capture.output().0, said);
         }
     }
 

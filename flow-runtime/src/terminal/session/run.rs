@@ -202,10 +202,16 @@ impl Run {
         }
     }
 
+    /// Whether the line was shown whole, so that what comes is what the shell says to it.
+    fn has_word(&mut self) -> bool {
+        self.aside.unready();
+        self.aside.has_begun()
+    }
+
     /// The shell has an exit code although no command started: it could not read the line, or there
     /// was nothing in it. In the latter case it says nothing, and the code is the one before.
     pub(super) fn judged(&mut self, code: i32, before: Option<i32>, hidden: bool) {
-        if !std::mem::take(&mut self.listening) || !self.aside.has_begun() {
+        if !std::mem::take(&mut self.listening) || !self.has_word() {
             return;
         }
         self.aside.unsign();
@@ -224,7 +230,7 @@ impl Run {
     /// whether the shell is done with the line.
     pub(super) fn reprompted(&mut self, shell: Shell, lost: bool) -> bool {
         let refuses = shell == Shell::Bash && !lost;
-        if !(lost || refuses) || !self.listening || !self.aside.has_begun() {
+        if !(lost || refuses) || !self.listening || !self.has_word() {
             return false;
         }
         self.listening = false;
@@ -239,7 +245,7 @@ impl Run {
     /// bash asks for more. If it has said something before, it has found no earlier command for a `!` and
     /// left the line out: the rest must not be run without it.
     fn recall_failed(&mut self) {
-        if !self.script.recalls || !self.listening || !self.aside.has_begun() {
+        if !self.script.recalls || !self.listening || !self.has_word() {
             return;
         }
         self.aside.unprompt();
@@ -255,7 +261,7 @@ impl Run {
     /// A command is about to start. What the shell has said before is its word on a line before it
     /// that it could not read; what it shows now is no output.
     pub(super) fn starting(&mut self) {
-        if std::mem::take(&mut self.listening) && self.aside.has_begun() {
+        if std::mem::take(&mut self.listening) && self.has_word() {
             self.capture.append(&mut self.aside);
         }
         self.capturing = false;
