@@ -283,6 +283,76 @@ outputs: {said: "{{ state.said }}"}
         expect(ended, status="completed", output={"said": ["1\n", "2\n"]})
 
 
+async def a_run_is_left_to_its_server_by_another_that_ends_the_run_it_has_called(place):
+    place.workflow("inner", """\
+name: inner
+steps: [{id: ask, type: prompt, kind: text, message: Who?}]
+""")
+    place.workflow("middle", """\
+name: middle
+initial_state: open
+states:
+  open:
+    action: {tool: open_terminal}
+    transitions: [{condition: success, next_state: call}]
+  call:
+    action: {tool: run_workflow, params: {workflow_name: inner}}
+    transitions: [{condition: always, next_state: type}]
+  type: {action: {tool: run_command, params: {command: echo typed}}}
+""")
+    place.workflow("outer", """\
+name: outer
+steps: [{id: call, type: call, workflow: middle}]
+""")
+
+    async def start(client, workflow):
+        if workflow == "driven":
+            began = await call(client, "start_workflow", {"workflow": "middle"})
+            return began["workflow_id"], began["step"]["id"]
+        ran = await call(client, "run_workflow", {"workflow_name": workflow})
+        return ran["workflow_id"], ran["pending"]["step_id"]
+
+    async with place.connect() as client, place.connect() as other:
+        for workflow in ("middle", "outer", "driven"):
+            for tool in ("submit_result", "submit_step_result", "complete_workflow"):
+                run, step = await start(client, workflow)
+                asked = {"workflow_id": run, "result": {"input": "Ada"}}
+                if tool == "submit_step_result":
+                    asked["step_id"] = step
+                elif tool == "complete_workflow":
+                    listed = (await call(other, "list_runs", {"status": "waiting"}))["runs"]
+                    inner = next(it["workflow_id"] for it in listed if it["workflow"] == "inner")
+                    asked = {"workflow_id": inner, "status": "cancelled"}
+                await call(other, tool, asked)
+                # Whoever has it needs no word of that, and the other one is told.
+                ended = await call(other, "get_next_step", {"workflow_id": run, "wait_seconds": 60})
+                expect(ended, status="completed")
+                # The session lives on.
+                listed = await call(client, "list_terminal_sessions")
+                expect(listed, total_sessions=1)
+                await call(client, "exit_terminal", {"session_id": listed["sessions"][0]["session_id"]})
+
+
+async def a_failed_run_is_tried_again_where_its_session_is(place):
+    place.workflow("tries", """\
+name: tries
+inputs: {file: {type: string, required: true}}
+steps:
+  - {id: look, type: shell, command: 'test -e {{ inputs.file }}'}
+  - {id: type, type: mcp_call, tool: run_command, parameters: {command: echo typed}, on_error: continue}
+""")
+    async with place.connect() as client, place.connect() as other:
+        await call(client, "open_terminal")
+        file = place.project / "there"
+        ran = await call(client, "run_workflow", {"workflow_name": "tries", "inputs": {"file": str(file)}})
+        expect(ran, status="failed")
+        run = {"workflow_id": ran["workflow_id"]}
+        file.touch()
+        assert "can only go on there" in await refused(other, "resume_workflow", run)
+        resumed = await call(client, "resume_workflow", run)
+        expect(resumed, status="completed")
+
+
 async def a_run_goes_on_in_its_server_when_the_run_it_has_called_ends_elsewhere(place):
     place.workflow("inner", """\
 name: inner

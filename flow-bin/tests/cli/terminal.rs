@@ -270,10 +270,48 @@ fn the_environment_bounds_terminals_as_well() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let told = "$FLOW_TERMINAL_MAX_SESSIONS: it is a whole number from 0 on, and not `many`";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    // An empty list lets nothing through.
+    let ran = run("FLOW_TERMINAL_PROGRAMS", "");
+    let told = "the policy does not let `bash` be opened; allowed: none";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let ran = run("FLOW_TERMINAL_AUDIT", "");
+    assert!(ran.stderr.contains("names no file"), "{}", ran.stderr);
     let ran = run("FLOW_TERMINAL_AUDIT", "typed.jsonl");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let typed = std::fs::read_to_string(place.path("typed.jsonl")).unwrap();
     assert!(typed.contains("echo hello"), "{typed}");
+}
+
+#[test]
+fn what_a_project_records_stays_inside_it_whatever_links_say() {
+    let place = Place::with(&[("opens.yaml", OPENS), ("inside/kept", "")]);
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("file"), "").unwrap();
+    let link = |to: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(to, place.path(name)).unwrap();
+    };
+    link(&outside.path().join("file"), "file.jsonl");
+    link(&outside.path().join("none"), "none.jsonl");
+    link(outside.path(), "directory");
+    link(&place.path("inside"), "within");
+    for (audit, code) in [
+        ("file.jsonl", 2),
+        ("none.jsonl", 2),
+        ("directory/file", 2),
+        ("directory/new", 2),
+        ("within/new", 0),
+        ("inside/new", 0),
+    ] {
+        let settings = format!("[terminal]\naudit = \"{audit}\"\n");
+        std::fs::write(place.path("flow.toml"), settings).unwrap();
+        let ran = place.run(&["run", "opens.yaml"]);
+        assert_eq!(ran.code, code, "{audit}: {}", ran.stderr);
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    let file = std::fs::read_to_string(outside.path().join("file")).unwrap();
+    assert_eq!(file, "");
+    let inside = std::fs::read_to_string(place.path("inside/new")).unwrap();
+    assert_eq!(inside.matches("echo hello").count(), 2, "{inside}");
 }
 
 #[test]

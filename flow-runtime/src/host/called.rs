@@ -167,7 +167,7 @@ impl Host {
         match self.journal().run(id)?.status {
             status if status.is_final() => return Ok(true),
             // Nor can what it waits for bring it on here.
-            _ if self.expect_session_here(run).is_err() => return Ok(false),
+            _ if self.session_elsewhere(run).is_some() => return Ok(false),
             journal::Status::Waiting => {}
             _ => return Ok(true),
         }
@@ -202,9 +202,7 @@ impl Host {
         }
         for called in self.awaited(report.run)? {
             let driver = Driver::open(self.clone(), called)?;
-            if let Err(Error::SessionElsewhere { owner, .. }) =
-                self.expect_session_here(&driver.run)
-            {
+            if let Some((_, owner)) = self.session_elsewhere(&driver.run) {
                 return Ok(Some(owner));
             }
         }

@@ -480,6 +480,12 @@ impl Host {
         };
         let (given, variables) =
             input::fill(graph, inputs, &options.variables).map_err(Error::Inputs)?;
+        let named = variables.get("session_id").and_then(Value::as_str);
+        if let (None, Some(session), Some(terminals)) =
+            (&options.session, named, &self.inner.options.terminals)
+        {
+            terminals.expect(session).map_err(Error::NoSession)?;
+        }
         // What a caller hands on is known to both.
         let family = options.parent.map_or(id, |(parent, _)| self.family(parent));
         let (inputs, secrets) = self.accepted(graph, &given, id, family)?;
@@ -581,7 +587,7 @@ impl Host {
         self.end_orphans(run).await?;
         let mut driver = Driver::open(self.clone(), run)?.called_by(caller);
         if driver.run.status() == Status::Running {
-            self.expect_session_here(&driver.run)?;
+            driver.expect_session_here()?;
         }
         self.end_forgotten(run, &driver.run).await?;
         let report = driver.drive(&presence).await;
@@ -596,13 +602,12 @@ impl Host {
         drop(lock);
         drop(presence);
         let report = report?;
-        let waits = report.status == ReportStatus::Waiting && !driver.run.is_agent_driven();
-        if !waits || !report.missing_secrets.is_empty() {
+        if report.status != ReportStatus::Waiting || !report.missing_secrets.is_empty() {
             return Ok((report, false));
         }
-        // Read before it is looked whether one of them has ended.
+        // Read before it is looked whether one of them has ended. Agents ask again by themselves.
         let awaited = self.awaited_here(run, &driver.run)?;
-        let moved = self.has_moved(run, &driver.run)?;
+        let moved = !driver.run.is_agent_driven() && self.has_moved(run, &driver.run)?;
         if !moved {
             self.leave_here(run, awaited);
         }
@@ -628,7 +633,7 @@ impl Host {
             }
             let mut driver = Driver::open(self.clone(), run)?;
             if happening.ends().is_some() || matches!(happening, Happening::Resumed(_)) {
-                self.expect_session_here(&driver.run)?;
+                driver.expect_session_here()?;
             }
             if let Some(asked) = happening.answers()
                 && driver.run.data().is_some()

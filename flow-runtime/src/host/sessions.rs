@@ -12,7 +12,7 @@ use super::deed::Doing;
 use super::driver::{Driver, look};
 use super::local::{Error, Host, Inner, StartOptions, now};
 use crate::journal::{RunId, Status};
-use crate::run::{Action, Deed, Failure, FailureKind, Happening, Run};
+use crate::run::{self, Action, Deed, Effect, Failure, FailureKind, Happening, Run};
 use crate::terminal::{self, CallError, Place, Terminals, Unnamed, Untold};
 use crate::value::Value;
 
@@ -138,6 +138,43 @@ pub(super) fn interrupted(action: &Action) -> Happening {
     }
 }
 
+impl Driver {
+    /// Whether the run can go on here: its terminal session is not that of another process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SessionElsewhere`].
+    pub(super) fn expect_session_here(&self) -> Result<(), Error> {
+        match self.host.session_elsewhere(&self.run) {
+            Some((session, owner)) => Err(Error::SessionElsewhere {
+                session: session.to_owned(),
+                owner,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The process in which alone the run goes on, because it has the terminal session.
+    pub(super) fn kept_in(&self) -> Option<u32> {
+        let goes_on = self.run.status() == run::Status::Running;
+        let (_, owner) = self.host.session_elsewhere(&self.run).filter(|_| goes_on)?;
+        Some(owner)
+    }
+
+    /// Nobody here drives the run from now on. If it can only go on here, it does when what it has
+    /// called has ended elsewhere.
+    pub(super) fn leave_here(&self) -> Result<(), Error> {
+        let pending = self.run.pending();
+        let calls = |effect: &Effect| matches!(effect, Effect::Act(action) if matches!(action.what, Deed::Call { .. }));
+        if !pending.iter().any(calls) {
+            return Ok(());
+        }
+        let awaited = self.host.awaited_here(self.id, &self.run)?;
+        self.host.leave_here(self.id, awaited);
+        Ok(())
+    }
+}
+
 impl Host {
     /// Calls a tool of terminals. A run that had a session and has none any more goes on in nobody
     /// else's.
@@ -217,29 +254,22 @@ impl Host {
         near.latest()
     }
 
-    /// Whether a run can go on here: its terminal session is not that of another process.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SessionElsewhere`].
-    pub(super) fn expect_session_here(&self, run: &Run) -> Result<(), Error> {
-        let needed = needed_sessions(run);
-        if needed.iter().any(|session| self.has_session(session)) {
-            return Ok(());
-        }
-        let elsewhere = needed.into_iter().find_map(|session| {
-            let owner = terminal::owner_of(session)?;
-            (owner != std::process::id()).then(|| Error::SessionElsewhere {
-                session: session.to_owned(),
-                owner,
-            })
-        });
-        elsewhere.map_or(Ok(()), Err)
-    }
-
     fn has_session(&self, session: &str) -> bool {
         let terminals = self.inner.options.terminals.as_ref();
         terminals.is_some_and(|terminals| terminals.exists(session))
+    }
+
+    /// The session that a run cannot go on without and that another process has, with that.
+    pub(super) fn session_elsewhere<'r>(&self, run: &'r Run) -> Option<(&'r str, u32)> {
+        let needed = needed_sessions(run);
+        if needed.iter().any(|session| self.has_session(session)) {
+            return None;
+        }
+        let here = std::process::id();
+        needed.into_iter().find_map(|session| {
+            let owner = terminal::owner_of(session).filter(|owner| *owner != here)?;
+            Some((session, owner))
+        })
     }
 
     /// What a run waits for that can only go on here, itself or in one of these: the runs that it

@@ -138,9 +138,9 @@ impl Terminal {
         }
         let variable = |key: &str| {
             let name = format!("FLOW_TERMINAL_{}", key.to_uppercase());
-            let value = env::var_os(&name).filter(|value| !value.is_empty());
-            value.map(|value| (name, value))
+            env::var_os(&name).map(|value| (name, value))
         };
+        // An empty list is one that lets nothing through, as in the file.
         let list = |key| {
             let (_, value) = variable(key)?;
             let paths = env::split_paths(&value).filter(|it| !it.as_os_str().is_empty());
@@ -154,8 +154,17 @@ impl Terminal {
             }),
             directories: list(DIRECTORIES).map(|it| it.into_iter().map(here).collect()),
             max_sessions: None,
-            audit: variable(AUDIT).map(|(_, file)| here(PathBuf::from(file))),
+            audit: None,
         };
+        if let Some((name, file)) = variable(AUDIT) {
+            if file.is_empty() {
+                return Err(Error::Settings {
+                    path: PathBuf::from(format!("${name}")),
+                    reason: "it names no file; unset it where nothing is to be recorded".to_owned(),
+                });
+            }
+            terminal.audit = Some(here(PathBuf::from(file)));
+        }
         if let Some((name, value)) = variable(MAX_SESSIONS) {
             let most = value.to_str().and_then(|value| value.parse().ok());
             terminal.max_sessions = Some(most.ok_or_else(|| Error::Settings {
@@ -228,18 +237,16 @@ impl Reader<'_> {
             let form = "`terminal.audit` is a file, such as `audit = \".flow/audit.jsonl\"`";
             let file = value.as_str().filter(|file| !file.is_empty());
             let file = file.ok_or_else(|| self.wrong(form))?;
-            // A project that was fetched from somewhere must not have other files written to.
-            let stays = Path::new(file)
-                .components()
-                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-            if self.owner == Owner::Project && !stays {
-                let reason = format!(
-                    "`terminal.audit` of a project is a file inside it, and `{file}` is not; the \
-                     user's own `flow.toml` may name any"
-                );
-                return Err(self.wrong(reason));
-            }
-            terminal.audit = Some(self.placed(file));
+            terminal.audit = match self.owner {
+                // A project that was fetched from somewhere must not have other files written to.
+                Owner::Project => Some(within(self.root, file).ok_or_else(|| {
+                    self.wrong(format!(
+                        "`terminal.audit` of a project is a file inside it, and `{file}` is not; the \
+                         user's own `flow.toml` may name any"
+                    ))
+                })?),
+                Owner::User => Some(self.placed(file)),
+            };
         }
         Ok(terminal)
     }
@@ -251,6 +258,21 @@ impl Reader<'_> {
             _ => self.root.join(path),
         }
     }
+}
+
+/// Where a file is that stays below a directory, whatever links lead there; `None` if it does not.
+fn within(root: &Path, file: &str) -> Option<PathBuf> {
+    let stays = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !Path::new(file).components().all(stays) {
+        return None;
+    }
+    let path = root.join(file);
+    // A link that leads nowhere is there as well.
+    let there = path.ancestors().find(|it| it.symlink_metadata().is_ok())?;
+    let place = there.canonicalize().ok()?;
+    let rest = path.strip_prefix(there).ok()?;
+    let is_inside = place.starts_with(root.canonicalize().ok()?);
+    is_inside.then(|| place.components().chain(rest.components()).collect())
 }
 
 fn parsed(path: &Path) -> Result<toml::Table, Error> {

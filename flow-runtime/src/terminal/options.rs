@@ -68,6 +68,13 @@ fn placed(path: &Path) -> PathBuf {
     }
 }
 
+fn listed(allowed: &[String]) -> String {
+    match allowed {
+        [] => "none".to_owned(),
+        allowed => allowed.join(", "),
+    }
+}
+
 impl Policy {
     /// Why a program may not be opened in a directory; both are absolute.
     pub(super) fn refusal(&self, asked: &str, program: &Path, directory: &Path) -> Option<String> {
@@ -85,9 +92,9 @@ impl Policy {
                 }
             };
             if !programs.iter().any(named) {
-                let list = programs.join(", ");
                 return Some(format!(
-                    "the policy does not let `{asked}` be opened; allowed: {list}"
+                    "the policy does not let `{asked}` be opened; allowed: {}",
+                    listed(programs)
                 ));
             }
         }
@@ -104,7 +111,7 @@ impl Policy {
                 return Some(format!(
                     "the policy does not let a session start in {}; allowed: {}",
                     directory.display(),
-                    list.join(", ")
+                    listed(&list)
                 ));
             }
         }

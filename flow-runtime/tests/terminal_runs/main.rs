@@ -171,8 +171,14 @@ async fn a_session_that_is_busy_or_gone_is_told_as_such() {
     world.terminals.close(&session).await.unwrap();
     let other = world.session("").await;
     for text in [BUILD, BRANCHES] {
-        let gone = world.refused(text, in_session(&session)).await;
-        assert!(gone.contains(&session) && gone.contains(&other), "{gone}");
+        let named = StartOptions {
+            variables: given(&json!({"session_id": session})),
+            ..StartOptions::default()
+        };
+        for options in [in_session(&session), named] {
+            let gone = world.refused(text, options).await;
+            assert!(gone.contains(&session) && gone.contains(&other), "{gone}");
+        }
     }
     let leaving = r#"
 return_values: {STATUS: how it went}

@@ -186,6 +186,8 @@ pub(super) struct Desk {
     behind: bool,
     /// Another process had the run when it was wanted here last.
     elsewhere: bool,
+    /// The process that had its terminal session then, where that was not this one.
+    kept_in: Option<u32>,
     /// Somebody asks for the run to go on, or it does; otherwise it is only looked at.
     awake: bool,
     /// Nobody has begun what the run wants.
@@ -235,6 +237,7 @@ impl Desk {
             lock: None,
             behind: false,
             elsewhere: false,
+            kept_in: None,
             awake: false,
             fresh: false,
             left: BTreeSet::new(),
@@ -338,6 +341,9 @@ impl Desk {
         if is_ours && self.driver.is_unnoticed() {
             self.driver.note_standing().await?;
         }
+        if is_ours && self.lock.is_some() {
+            self.driver.leave_here()?;
+        }
         Ok(())
     }
 
@@ -376,6 +382,7 @@ impl Desk {
         let lock = match journal.lock(run) {
             Ok(lock) => lock,
             Err(journal::Error::Held { pid, .. }) => {
+                self.kept_in = None;
                 self.elsewhere = pid != Some(std::process::id());
                 return Ok(false);
             }
@@ -383,10 +390,17 @@ impl Desk {
         };
         // Whoever has the run hears of it from the first moment.
         let presence = self.driver.host.inner.presences.enter(run);
-        self.elsewhere = false;
+        let missed = self.driver.read_on()?;
+        // Nobody may have it, and it can still go on in one place only. What was missed is begun by
+        // whoever has it next.
+        self.kept_in = self.driver.kept_in();
+        self.elsewhere = self.kept_in.is_some();
+        if self.elsewhere {
+            return Ok(false);
+        }
+        self.driver.host.take_up(run);
         self.driver.host.end_orphans(run).await?;
         self.lock = Some((lock, presence));
-        let missed = self.driver.read_on()?;
         self.driver.know_unbegun().await;
         self.driver.begin_missing(missed);
         Ok(true)
@@ -481,7 +495,10 @@ impl Desk {
                 self.reply(reply, submitted)?;
             }
             Request::Record { happening, reply } => {
-                let recorded = self.record(foreign(*happening)).await;
+                let recorded = match (&*happening, self.driver.expect_session_here()) {
+                    (Happening::Resumed(_), Err(elsewhere)) => Err(elsewhere),
+                    (_, Ok(()) | Err(_)) => self.record(foreign(*happening)).await,
+                };
                 self.reply(reply, recorded.map_err(AgentError::from))?;
             }
             Request::Redo { call, reply } => {

@@ -165,6 +165,11 @@ impl Desk {
             turn.status = TurnStatus::Sleeping;
             turn.wakes = found.wakes;
         }
+        if let Some(owner) = self.kept_in {
+            turn.note = Some(format!(
+                "the run goes on in the process {owner}, which has its terminal session"
+            ));
+        }
         self.list_open(&found.under_way, what.page, &mut turn);
         Seen::Going(turn)
     }

@@ -3,9 +3,11 @@
 use super::{Called, Desk, Heard, LISTED, Submitted};
 use crate::host::agent::result::{Meant, Unfit, meant};
 use crate::host::agent::{AgentError, Outcome, Submission};
+use crate::host::deed::called;
 use crate::host::driver::Driver;
-use crate::host::local::PastResult;
+use crate::host::local::{Error, PastResult};
 use crate::host::secrets::foreign;
+use crate::journal;
 use crate::run::{
     Action, ActionId, Deed, Effect, Failure, FailureKind, Handout, Happening, Named, NamedTask,
     Part, Run, Status, TaskState,
@@ -61,7 +63,7 @@ impl Desk {
         };
         let part = run.part(&action);
         let task = self.task_of(part);
-        self.driver.host.expect_session_here(run)?;
+        self.driver.expect_session_here()?;
         let happening = foreign(happening(&action, submission)?);
         let asks = |run: &Run| run.action(action.id).is_some();
         if !self.record_while(happening.clone(), asks).await? {
@@ -204,23 +206,39 @@ impl Desk {
             .collect()
     }
 
-    /// The name of the first step that waits for a result.
+    /// The name of the first step that waits for a result, or the run that was called and has it.
     fn first(&self) -> Result<Result<String, Called>, AgentError> {
         let run = &self.driver.run;
         let found = run.handouts(Part::Main);
         for handout in &found.steps {
             match handout {
+                Handout::Action(action) if matches!(action.what, Deed::Call { .. }) => {
+                    // Somebody else may drive it.
+                    if self.is_handed_out(action) || self.is_asked_below(action)? {
+                        return Ok(Err(self.called(action, None)));
+                    }
+                }
                 Handout::Action(action) if self.is_awaited(action) => {
-                    return Ok(match action.what {
-                        Deed::Call { .. } => Err(self.called(action, None)),
-                        _ => Ok(run.step_name(action)),
-                    });
+                    return Ok(Ok(run.step_name(action)));
                 }
                 Handout::Tasks(tasks) => return Ok(Ok(run.tasks_name(tasks))),
                 Handout::Action(_) => {}
             }
         }
         Err(self.not_pending(None))
+    }
+
+    /// Whether the run that an action calls, or one below it, waits for a result.
+    fn is_asked_below(&self, call: &Action) -> Result<bool, Error> {
+        let host = &self.driver.host;
+        let called = called(self.driver.id, call);
+        match host.journal().run(called) {
+            Ok(record) if !record.status.is_final() => {}
+            Ok(_) | Err(journal::Error::NoSuchRun { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let report = host.report(called)?;
+        Ok(host.pending(&report)?.iter().any(|it| it.asked))
     }
 
     /// What waits, for somebody who named something else.
