@@ -326,7 +326,7 @@ steps: [{id: call, type: call, workflow: middle}]
                 await call(other, tool, asked)
                 # Whoever has it needs no word of that, and the other one is told.
                 ended = await call(other, "get_next_step", {"workflow_id": run, "wait_seconds": 60})
-                expect(ended, status="completed")
+                assert ended["status"] == "completed", (workflow, tool, ended)
                 # The session lives on.
                 listed = await call(client, "list_terminal_sessions")
                 expect(listed, total_sessions=1)

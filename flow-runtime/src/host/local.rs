@@ -566,8 +566,11 @@ impl Host {
         while moved {
             match self.drive_once(run, caller.clone()).await {
                 Ok(again) => (report, moved) = again,
-                // Whoever wrote to it drives it.
-                Err(Error::Journal(journal::Error::Held { .. })) => break,
+                // Whoever wrote to it drives it, unless that can only be done here.
+                Err(Error::Journal(journal::Error::Held { .. })) => {
+                    Driver::open(self.clone(), run)?.leave_here()?;
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -605,11 +608,10 @@ impl Host {
         if report.status != ReportStatus::Waiting || !report.missing_secrets.is_empty() {
             return Ok((report, false));
         }
-        // Read before it is looked whether one of them has ended. Agents ask again by themselves.
-        let awaited = self.awaited_here(run, &driver.run)?;
+        // Agents ask again by themselves.
         let moved = !driver.run.is_agent_driven() && self.has_moved(run, &driver.run)?;
         if !moved {
-            self.leave_here(run, awaited);
+            driver.leave_here()?;
         }
         Ok((report, moved))
     }

@@ -8,10 +8,10 @@ use flow_model::graph::{Graph, Kind, ToolRef};
 use flow_model::tools::{self, ListTerminalSessionsRequest, OpenTerminalRequest, Toolset};
 use serde_json::Value as Json;
 
-use super::deed::Doing;
+use super::deed::{self, Doing};
 use super::driver::{Driver, look};
 use super::local::{Error, Host, Inner, StartOptions, now};
-use crate::journal::{RunId, Status};
+use crate::journal::{self, RunId, Status};
 use crate::run::{self, Action, Deed, Effect, Failure, FailureKind, Happening, Run};
 use crate::terminal::{self, CallError, Place, Terminals, Unnamed, Untold};
 use crate::value::Value;
@@ -164,13 +164,11 @@ impl Driver {
     /// Nobody here drives the run from now on. If it can only go on here, it does when what it has
     /// called has ended elsewhere.
     pub(super) fn leave_here(&self) -> Result<(), Error> {
-        let pending = self.run.pending();
-        let calls = |effect: &Effect| matches!(effect, Effect::Act(action) if matches!(action.what, Deed::Call { .. }));
-        if !pending.iter().any(calls) {
-            return Ok(());
+        let mut awaited = Vec::new();
+        if self.host.goes_on_here(self.id, &self.run, &mut awaited)? && !awaited.is_empty() {
+            self.host.inner.sessions.left().insert(self.id, awaited);
+            self.host.attend_sessions();
         }
-        let awaited = self.host.awaited_here(self.id, &self.run)?;
-        self.host.leave_here(self.id, awaited);
         Ok(())
     }
 }
@@ -272,32 +270,36 @@ impl Host {
         })
     }
 
-    /// What a run waits for that can only go on here, itself or in one of these: the runs that it
-    /// has called and that are not over, with those that they have called. Whoever ends those
-    /// elsewhere cannot go on with it.
-    pub(super) fn awaited_here(&self, id: RunId, run: &Run) -> Result<Vec<RunId>, Error> {
-        let is_here = |run: &Run| {
-            let mut needed = needed_sessions(run).into_iter();
-            needed.any(|session| self.has_session(session))
-        };
-        let awaited = self.awaited(id)?;
-        if is_here(run) {
-            return Ok(awaited);
-        }
-        for called in &awaited {
-            if is_here(&Driver::open(self.clone(), *called)?.run) {
-                return Ok(awaited);
+    /// Whether a run can only go on here, itself or in one that it has called and waits for: who ends
+    /// what those wait for elsewhere cannot go on with it. Collects all that is waited for, also
+    /// what has ended by now.
+    fn goes_on_here(
+        &self,
+        id: RunId,
+        run: &Run,
+        awaited: &mut Vec<RunId>,
+    ) -> Result<bool, Error> {
+        let mut needed = needed_sessions(run).into_iter();
+        let mut is_here = needed.any(|session| self.has_session(session));
+        for effect in run.pending() {
+            let Effect::Act(action) = effect else {
+                continue;
+            };
+            if !matches!(action.what, Deed::Call { .. }) {
+                continue;
+            }
+            let called = deed::called(id, &action);
+            awaited.push(called);
+            match Driver::open(self.clone(), called) {
+                Ok(child) if child.run.status() == run::Status::Running => {
+                    is_here |= self.goes_on_here(called, &child.run, awaited)?;
+                }
+                // It has ended, or has not begun.
+                Ok(_) | Err(Error::Journal(journal::Error::NoSuchRun { .. })) => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(Vec::new())
-    }
-
-    /// Remembers a run that nobody drives any more until one of those goes on that it waits for.
-    pub(super) fn leave_here(&self, run: RunId, awaited: Vec<RunId>) {
-        if !awaited.is_empty() {
-            self.inner.sessions.left().insert(run, awaited);
-            self.attend_sessions();
-        }
+        Ok(is_here)
     }
 
     /// Somebody drives a run again.
@@ -331,8 +333,8 @@ impl Host {
             if status(run).is_ok_and(Status::is_final) {
                 self.take_up(run);
             } else if waits(&run) && !awaited.iter().all(waits) && self.can_go_on(run) {
-                self.take_up(run);
-                // Who drives it may be on the way out.
+                // It stays among them until somebody here gets hold of it: another process may have
+                // it for a moment. Who drives it may be on the way out.
                 self.inner.background.recorded(run);
                 drop(self.drive_in_background(run));
             }
