@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use flow_runtime::terminal::Untold;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
@@ -54,8 +56,14 @@ pub(crate) struct Connection {
     /// What its terminal sessions are shared under.
     circle: Arc<str>,
     /// Calls that are not answered yet, to tell them that their client wants no answer.
-    open: Mutex<HashMap<RequestId, watch::Sender<bool>>>,
+    open: Arc<Mutex<Open>>,
 }
+
+/// Calls of a connection that are not answered, with what tells them that nobody wants that.
+type Open = HashMap<RequestId, watch::Sender<bool>>;
+
+/// How long the word of a client that it wants no answer may be behind that its call is over.
+const GRACE: Duration = Duration::from_millis(100);
 
 impl Connection {
     pub(crate) fn new(server: &Arc<Server>, structure: Structure) -> Self {
@@ -67,12 +75,30 @@ impl Connection {
                 "connection {}",
                 CONNECTIONS.fetch_add(1, Ordering::Relaxed)
             )),
-            open: Mutex::default(),
+            open: Arc::default(),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<RequestId, watch::Sender<bool>>> {
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it is known whether a client hears of a session: the answer to a call that was
+    /// cancelled is dropped on its way.
+    fn tell(&self, context: RequestContext<RoleServer>, session: Untold) {
+        let open = Arc::clone(&self.open);
+        let told_off = self.open().get(&context.id).map(watch::Sender::subscribe);
+        tokio::spawn(async move {
+            // The call is over, either way.
+            context.ct.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+            if !told_off.is_some_and(|it| *it.borrow()) {
+                session.told();
+            }
+            open.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&context.id);
+        });
     }
 }
 
@@ -250,7 +276,7 @@ impl ServerHandler for Connection {
         let parameters = request.arguments.take().unwrap_or_default();
         let circle = Arc::clone(&self.circle);
         let (tell_off, told_off) = watch::channel(false);
-        let id = context.id.clone();
+        let of = context.clone();
         let call = Call::new(
             &mut request,
             context,
@@ -259,14 +285,23 @@ impl ServerHandler for Connection {
             circle,
             told_off,
         );
+        let untold = Arc::clone(&call.untold);
         let server = Arc::clone(&self.server);
         let offers = &self.server.offers;
         let Some(answering) = offers.call(server, &request.name, parameters, call) else {
             return Err(unknown(&self.server, &request.name));
         };
-        self.open().insert(id.clone(), tell_off);
-        let answered = answering.await;
-        self.open().remove(&id);
+        self.open().insert(of.id.clone(), tell_off);
+        // What was cancelled before it could be told is not begun.
+        let answered = match of.ct.is_cancelled() {
+            true => Err(Refused::new("the call was cancelled")),
+            false => answering.await,
+        };
+        let untold = untold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match untold {
+            Some(session) => self.tell(of, session),
+            None => drop(self.open().remove(&of.id)),
+        }
         Ok(match answered {
             Ok(answer) => answer,
             Err(Refused(reason)) => CallToolResult::error(vec![ContentBlock::text(reason)]).into(),

@@ -28,7 +28,15 @@ pub(super) fn offers() -> Vec<Offer> {
         };
     }
     vec![
-        offer!(OpenTerminalRequest, open),
+        Offer::new(
+            |server: Arc<Server>, request: OpenTerminalRequest, call: Call| async move {
+                let terminals = server.terminals.of(&call.circle);
+                let opening = terminals.open_untold(request);
+                let (answer, untold) = server.unless_given_up(&call, opening).await?;
+                call.opened(untold);
+                Ok(terminals.masked(answer))
+            },
+        ),
         offer!(SendInputRequest, send_input),
         offer!(GetScreenContentRequest, screen_content),
         offer!(AwaitOutputRequest, await_output),

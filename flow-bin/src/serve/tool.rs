@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flow_model::suggest::nearest_or_part;
 use flow_model::tools::{
@@ -12,6 +12,7 @@ use flow_model::tools::{
 };
 use flow_runtime::briefs::Kind;
 use flow_runtime::host::{self, Boxed};
+use flow_runtime::terminal::Untold;
 use flow_runtime::{journal, library};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -108,6 +109,8 @@ pub(crate) struct Call {
     structure: Structure,
     /// Whether the client has said that it wants no answer.
     told_off: watch::Receiver<bool>,
+    /// A session that was opened by it, as long as the client may not hear of it.
+    pub(super) untold: Arc<Mutex<Option<Untold>>>,
 }
 
 impl Call {
@@ -129,6 +132,7 @@ impl Call {
             log: threshold.wanted(&context, is_stateless),
             structure,
             told_off,
+            untold: Arc::default(),
             // Clients without a connection cannot be told apart.
             circle: match is_stateless {
                 true => Arc::from(UNCONNECTED),
@@ -136,6 +140,11 @@ impl Call {
             },
             context,
         }
+    }
+
+    /// A session is its answer, which may not be heard.
+    pub(super) fn opened(&self, session: Option<Untold>) {
+        *self.untold.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
     /// Whether the client can show the person a form.

@@ -273,12 +273,7 @@ impl Host {
     /// Whether a run can only go on here, itself or in one that it has called and waits for: who ends
     /// what those wait for elsewhere cannot go on with it. Collects all that is waited for, also
     /// what has ended by now.
-    fn goes_on_here(
-        &self,
-        id: RunId,
-        run: &Run,
-        awaited: &mut Vec<RunId>,
-    ) -> Result<bool, Error> {
+    fn goes_on_here(&self, id: RunId, run: &Run, awaited: &mut Vec<RunId>) -> Result<bool, Error> {
         let mut needed = needed_sessions(run).into_iter();
         let mut is_here = needed.any(|session| self.has_session(session));
         for effect in run.pending() {

@@ -56,7 +56,7 @@ pub(crate) use private::owner_of;
 pub use program::Shell;
 pub(crate) use registry::Unnamed;
 pub use registry::{Place, Terminals};
-pub(crate) use untold::Untold;
+pub use untold::Untold;
 
 /// A panic elsewhere does not make the data unusable: it is replaced piece by piece.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

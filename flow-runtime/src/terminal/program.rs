@@ -1,7 +1,9 @@
 //! Programs that can be opened, checked before they are started.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +34,12 @@ pub(super) struct Program {
 }
 
 impl Program {
+    /// Whether a command line is one of this program, by its name.
+    pub(super) fn is_run_as(&self, line: &[u8]) -> bool {
+        let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        Path::new(OsStr::from_bytes(name)).file_name() == self.path.file_name()
+    }
+
     /// Finds a program by name or path; a relative path starts from `directory`.
     pub(super) fn find(asked: &str, directory: &Path) -> Result<Program, Error> {
         let missing = || {

@@ -118,6 +118,16 @@ impl Terminals {
         Ok(Terminals::told(request, begun).await)
     }
 
+    /// The same; also gives the session, which is closed unless [`Untold::told`] is said: for whoever
+    /// cannot be sure that the answer is heard.
+    pub async fn open_untold(
+        &self,
+        request: OpenTerminalRequest,
+    ) -> (OpenTerminalResponse, Option<Untold>) {
+        let begun = self.begin(&request);
+        Terminals::opened(request, begun).await
+    }
+
     async fn told(request: OpenTerminalRequest, begun: Begun) -> OpenTerminalResponse {
         let (response, untold) = Terminals::opened(request, begun).await;
         if let Some(untold) = untold {
@@ -446,9 +456,10 @@ impl Terminals {
         }
     }
 
-    /// Interrupts the command that a run has typed and no longer waits for.
-    fn give_up(&self, session: &Session) {
-        if self.interrupts_until.is_some_and(|it| super::now() < it) {
+    /// Interrupts a command that nobody waits for any more, if a run has typed it, or lines of it are
+    /// left: what is typed next would belong to it.
+    fn give_up(&self, session: &Session, is_partial: bool) {
+        if is_partial || self.interrupts_until.is_some_and(|it| super::now() < it) {
             let key = Key {
                 ctrl: true,
                 alt: false,
@@ -496,7 +507,7 @@ impl Terminals {
                         &request.command,
                         seconds(request.timeout),
                         keep,
-                        |session| self.give_up(session),
+                        |session, is_partial| self.give_up(session, is_partial),
                     )
                     .await;
                 let seen = session.seen();

@@ -7,7 +7,7 @@ use super::session::Session;
 
 /// A session that was started and that nobody has been told of. It is closed with this, since nobody
 /// else could close it, unless [`Untold::told`] is said first.
-pub(crate) struct Untold {
+pub struct Untold {
     terminals: Terminals,
     session: Option<Arc<Session>>,
 }
@@ -25,7 +25,7 @@ impl Untold {
     }
 
     /// Somebody knows of the session now, and sees to it.
-    pub(crate) fn told(mut self) {
+    pub fn told(mut self) {
         self.session = None;
     }
 }

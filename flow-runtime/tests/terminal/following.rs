@@ -697,3 +697,114 @@ async fn dash_is_followed_when_a_program_leaves_it_a_terminal_in_another_mode() 
     let ran = terms.run("echo on").await;
     assert_eq!(outcome(&ran), ("finished", Some(0), "on\n"), "{ran:#}");
 }
+
+#[tokio::test]
+async fn what_plugins_make_of_keys_and_pastes_is_no_part_of_a_command() {
+    let quotes = "autoload -Uz url-quote-magic bracketed-paste-magic
+zle -N self-insert url-quote-magic
+zle -N bracketed-paste bracketed-paste-magic
+";
+    let pairs = "pair() { LBUFFER+=$KEYS; RBUFFER=\"${${KEYS/\\(/)}/\\[/]}$RBUFFER\" }
+zle -N pair
+bindkey '(' pair
+bindkey '[' pair
+";
+    let fish = "function fish_user_key_bindings
+bind '(' \"commandline -i '()'; commandline -f backward-char\"
+end
+";
+    for (shell, file, startup, commands) in [
+        (
+            "zsh",
+            ".zshrc",
+            quotes,
+            [
+                "u=http://a.b/c; [[ $u == http://* ]] && echo http://a|tr a-z A-Z",
+                "u=http://a.b/c\ncase $u in http://*) echo HTTP://A;; esac",
+            ],
+        ),
+        (
+            "zsh",
+            ".zshrc",
+            pairs,
+            ["[[ abc =~ ^a ]] && echo HTTP://A", "(\necho HTTP://A\n)"],
+        ),
+        (
+            "fish",
+            ".config/fish/config.fish",
+            fish,
+            [
+                "echo (string upper http://a)",
+                "if true\necho (string upper http://a)\nend",
+            ],
+        ),
+    ] {
+        let terms = Terms::new();
+        let path = terms.home().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, startup).unwrap();
+        let config = json!({"XDG_CONFIG_HOME": terms.home().join(".config")});
+        terms.open_with(shell, config).await;
+        for command in commands {
+            let ran = terms.run(command).await;
+            let told = outcome(&ran);
+            let expected = ("finished", Some(0), "HTTP://A\n");
+            assert_eq!(told, expected, "{shell}: {command:?}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_of_several_lines_that_nobody_waits_for_any_more_is_given_up() {
+    for shell in ["bash", "zsh", "dash"] {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let file = terms.home().join("file");
+        let lines: String = (0..400).map(|line| format!("line {line}\n")).collect();
+        let command = format!("cat > {} <<EOF\n{lines}EOF", file.display());
+        for cut in [3, 40, 200] {
+            let begun = async {
+                // The terminal has shown that much of it.
+                let pattern = format!("line {cut}$");
+                let screen = json!({"pattern": pattern, "target": "screen", "timeout": 30});
+                terms.call("await_output", screen).await
+            };
+            tokio::select! {
+                ran = terms.run(&command) => assert_eq!(ran["exit_code"], 0, "{shell}: {ran:#}"),
+                _ = begun => {}
+            }
+            let ran = terms.run("echo on; (exit 3)").await;
+            let expected = ("finished", Some(3), "on\n");
+            assert_eq!(outcome(&ran), expected, "{shell}, {cut}: {ran:#}");
+            let ran = terms.run(&command).await;
+            assert_eq!(outcome(&ran), ("finished", Some(0), ""), "{shell}: {ran:#}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), lines, "{shell}");
+            terms.run("clear").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn hooks_that_write_the_history_of_bash_do_not_fail() {
+    let terms = Terms::new();
+    let hooks = "PS1='$ '; PROMPT_COMMAND='history -a; history -n'\n";
+    std::fs::write(terms.home().join(".bashrc"), hooks).unwrap();
+    terms.open("bash").await;
+    for command in ["set -e", "true", "echo on"] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["exit_code"], 0, "{command}: {ran:#}");
+    }
+    assert_eq!(terms.run("false").await["status"], "shell_exited");
+    assert!(!terms.home().join(".bash_history").exists());
+}
+
+#[tokio::test]
+async fn a_shell_that_its_startup_file_replaces_is_named() {
+    let terms = Terms::new();
+    std::fs::write(terms.home().join(".bashrc"), "exec dash\n").unwrap();
+    terms.open("bash").await;
+    let ran = terms.run("echo hi").await;
+    assert_eq!(ran["status"], "busy", "{ran:#}");
+    let error = ran["error"].as_str().unwrap_or_default();
+    assert!(error.contains("replaced by `dash`"), "{error}");
+}

@@ -172,7 +172,7 @@ async fn a_session_that_is_busy_or_gone_is_told_as_such() {
     let other = world.session("").await;
     for text in [BUILD, BRANCHES] {
         let named = StartOptions {
-            variables: given(&json!({"session_id": session})),
+            variables: Value::from(&json!({"session_id": session})),
             ..StartOptions::default()
         };
         for options in [in_session(&session), named] {

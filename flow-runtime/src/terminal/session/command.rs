@@ -22,32 +22,34 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Ends a run when whoever waits for it goes away.
-struct Waiting<'a, F: Fn(&Session)> {
+struct Waiting<'a, F: Fn(&Session, bool)> {
     session: &'a Session,
     id: u64,
     given_up: F,
 }
 
-impl<F: Fn(&Session)> Drop for Waiting<'_, F> {
+impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
     fn drop(&mut self) {
         let mut state = lock(&self.session.state);
         let own = state.run.take_if(|run| run.id() == self.id);
+        state.touched |= own.is_some();
         drop(state);
-        if own.is_some() {
-            (self.given_up)(self.session);
+        if let Some(run) = own {
+            (self.given_up)(self.session, run.has_lines());
         }
     }
 }
 
 impl Session {
     /// Runs a command at the shell's prompt. `keep` bounds the bytes of output that are kept;
-    /// `given_up` is done when whoever waits goes away while the command runs.
+    /// `given_up` is done when whoever waits goes away while the command runs; it is told whether lines
+    /// of it are left, which nobody will type.
     pub(in crate::terminal) async fn run(
         self: &Arc<Self>,
         command: &str,
         limit: Duration,
         keep: usize,
-        given_up: impl Fn(&Session),
+        given_up: impl Fn(&Session, bool),
     ) -> Ran {
         let Some(shell) = self.program.shell else {
             let exit = lock(&self.state).exit;
@@ -200,7 +202,12 @@ impl Session {
         if !in_front || state.phase != Phase::Prompt || entered {
             let (lost, is_starting) = (state.lost, state.phase == Phase::Starting);
             let image = process::image(self.pid);
-            let replaced = image.is_some() && state.image.is_some() && image != state.image;
+            let replaced = match (&image, &state.image) {
+                (Some(image), Some(own)) => image != own,
+                // Its startup files may have done that.
+                (Some(image), None) => !self.program.is_run_as(image),
+                (None, _) => false,
+            };
             drop(state);
             let name = self.foreground().unwrap_or_else(|| "?".to_owned());
             let note = if in_front && replaced {
@@ -250,7 +257,13 @@ impl Session {
         let command = command.trim_end_matches('\n');
         let edits = !mode.lines;
         let is_long = edits && is_pasted(command);
-        let handed = (shell == Shell::Fish && is_long)
+        let is_handed = match shell {
+            Shell::Fish => edits,
+            // Of several lines, the end of what it shows is known by its word on pastes.
+            Shell::Zsh => answers && (state.takes_paste() || !command.contains('\n')),
+            Shell::Bash | Shell::Posix => false,
+        };
+        let handed = is_handed
             .then(|| Handed::over(self.private.command(), command))
             .flatten();
         let script = match (handed, is_long && state.takes_paste()) {

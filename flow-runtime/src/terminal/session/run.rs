@@ -526,7 +526,7 @@ impl State {
                 // zsh says that it takes pasted text behind its prompt, perhaps later than now.
                 let pastes = match shell {
                     Shell::Bash => self.screen.wants_bracketed_paste(),
-                    _ => line.starts_with(PASTE),
+                    _ => line.starts_with(PASTE) || run.script.pasted,
                 };
                 run.listen(match self.hidden {
                     true => Shown::Nowhere,

@@ -13,7 +13,7 @@ pub(super) const CLEAR: &[u8] = b"\x1b[9134~";
 pub(super) const PASTE: &str = "\x1b[200~";
 /// What ends it.
 pub(super) const PASTED: &str = "\x1b[201~";
-/// The key that makes fish fill its line from a file.
+/// The key that makes a shell fill its line from a file.
 const FILL: &str = "\x1b[9137~";
 /// Bytes of a command that is pasted although it is a single line: an editor that shows a line anew
 /// for every key takes the longer for each the longer the line is.
@@ -24,7 +24,7 @@ pub(super) struct Script {
     pub(super) lines: VecDeque<Typed>,
     /// The file from which the shell takes it.
     pub(super) handed: Option<Handed>,
-    /// Several lines are pasted, which the shell reads without a prompt in between.
+    /// The shell reads several lines without a prompt in between.
     pub(super) pasted: bool,
     /// It may stand for an earlier command.
     pub(super) recalls: bool,
@@ -68,6 +68,7 @@ impl Script {
     pub(super) fn handed(command: &str, file: Handed) -> Script {
         Script {
             handed: Some(file),
+            pasted: command.contains('\n'),
             ..Script::one(command, FILL.to_owned())
         }
     }

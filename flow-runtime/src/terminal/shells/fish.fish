@@ -138,8 +138,8 @@ function __flow_clear
     end
 end
 
-# Fills the line with a command that is long or of several lines: pasted, it would take a script for
-# every quote and every line end.
+# Fills the line with a command, whatever is bound to keys. Pasted, it would take a script for every
+# quote and every line end.
 function __flow_fill
     __flow_clear
     builtin read --null --local __flow_text <$__flow_command

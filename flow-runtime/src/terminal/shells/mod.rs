@@ -29,6 +29,26 @@ impl PrivateDirectory {
         self.path.join("command")
     }
 
+    /// Where bash keeps the history of the session: hooks that people have write it to a file, and
+    /// fail where there is none.
+    fn history(&self) -> PathBuf {
+        self.path.join("history")
+    }
+
+    /// The line that keeps a shell's history where it was asked for, else nowhere that lasts.
+    fn remember(&self, shell: Shell, history: Option<&str>) -> String {
+        let name = history.map(|name| name.replace('\'', r"'\''"));
+        match (shell, name) {
+            (Shell::Bash | Shell::Zsh, Some(name)) => format!("HISTFILE='{name}'"),
+            (Shell::Bash, None) => format!("HISTFILE='{}'", quoted(&self.history())),
+            (Shell::Zsh, None) => "unset HISTFILE".to_owned(),
+            (Shell::Fish, name) => {
+                format!("set -g fish_history '{}'", name.unwrap_or_default())
+            }
+            (Shell::Posix, _) => String::new(),
+        }
+    }
+
     /// Writes the files of a shell and says how to start it.
     ///
     /// `history` names the history that was asked for; `variable` looks up what the shell would
@@ -49,13 +69,14 @@ impl PrivateDirectory {
                 .replace("@ENVIRONMENT@", &quoted(&environment))
                 .replace("@COMMAND@", &quoted(&self.command()))
                 .replace("@DIRECTORY@", &quoted(&self.path))
-                .replace("@HISTORY@", &remember(shell, history))
+                .replace("@HISTORY@", &self.remember(shell, history))
                 .replace("@ESC@", "\x1b")
                 .replace("@BEL@", "\x07")
         };
         let mut start = Start::default();
         match shell {
             Shell::Bash => {
+                private_file(&self.history(), "")?;
                 let file = self.path.join("bashrc");
                 let user = match variable("POSIXLY_CORRECT") {
                     Some(_) => {
@@ -120,17 +141,6 @@ pub(super) fn history_variable(shell: Shell) -> Option<&'static str> {
         Shell::Bash | Shell::Zsh => Some("HISTFILE"),
         Shell::Fish => Some("fish_history"),
         Shell::Posix => None,
-    }
-}
-
-/// The line that keeps a shell's history where it was asked for, else nowhere.
-fn remember(shell: Shell, history: Option<&str>) -> String {
-    let name = history.map(|name| name.replace('\'', r"'\''"));
-    match (shell, name) {
-        (Shell::Bash | Shell::Zsh, Some(name)) => format!("HISTFILE='{name}'"),
-        (Shell::Bash | Shell::Zsh, None) => "unset HISTFILE".to_owned(),
-        (Shell::Fish, name) => format!("set -g fish_history '{}'", name.unwrap_or_default()),
-        (Shell::Posix, _) => String::new(),
     }
 }
 

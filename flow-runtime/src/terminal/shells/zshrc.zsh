@@ -128,8 +128,21 @@ __flow_clear() {
     } >/dev/null 2>&1
 }
 
+# Fills the line with a command, whatever plugins make of keys and of what is pasted.
+__flow_fill() {
+    {
+        __flow_clear
+        local command
+        # It ends with the file, which `set -e` takes for a failure.
+        IFS= builtin read -rd '' command <'@COMMAND@' || :
+        BUFFER=$command
+        CURSOR=$#BUFFER
+    } >/dev/null 2>&1
+}
+
 zle -N __flow_clear
-typeset -ga __flow_keys=('\e[9134~' __flow_clear)
+zle -N __flow_fill
+typeset -ga __flow_keys=('\e[9134~' __flow_clear '\e[9137~' __flow_fill)
 for __flow_key in {0..7}; do
     zle -N "__flow_asked_$__flow_key" __flow_asked
     __flow_keys+=("\e[915$__flow_key~" "__flow_asked_$__flow_key")
