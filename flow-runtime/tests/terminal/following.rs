@@ -531,6 +531,8 @@ async fn options_and_hooks_that_people_have_in_zsh_change_nothing() {
         "setopt transient_rprompt; RPROMPT='%T'",
         "zle-line-finish() { zle reset-prompt }; zle -N zle-line-finish",
         "zle-line-init() { zle reset-prompt }; zle -N zle-line-init",
+        "zle-line-finish() { PROMPT='> '; zle reset-prompt }; zle -N zle-line-finish
+precmd_functions+=(shown); shown() { PROMPT='%~ %# ' }",
         "zle-keymap-select() { zle reset-prompt }; zle -N zle-keymap-select; bindkey -v",
         "accept() { BUFFER=${BUFFER%% }; zle reset-prompt; zle .accept-line }; zle -N accept-line accept",
         "setopt prompt_subst; PROMPT='%F{green}head%f\n$(echo sub) %# '",
@@ -552,6 +554,8 @@ async fn options_and_hooks_that_people_have_in_zsh_change_nothing() {
         }
         terms.send("echo aw''aited\n").await;
         assert_eq!(terms.expect("^aw.*$").await, "awaited", "{startup}");
+        terms.send("for i in 1\ndo\n echo se''veral\ndone\n").await;
+        assert_eq!(terms.expect("^.*se.*$").await, "several", "{startup}");
         terms.send("half").await;
         assert_eq!(terms.run("true").await["status"], "refused", "{startup}");
         terms.keys(&["ctrl-c"]).await;

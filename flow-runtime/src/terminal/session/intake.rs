@@ -237,6 +237,9 @@ impl Pieces for State {
     }
 
     fn text(&mut self, bytes: &[u8]) {
+        // zsh may draw anew what it is done with (`zle reset-prompt`). Of several lines, the end of the
+        // last is known by nothing but what comes next: the start of the command.
+        self.released &= !self.ahead || self.has_parted();
         self.cleaner.text(bytes, &mut self.clean);
     }
 
