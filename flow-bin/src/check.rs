@@ -187,6 +187,8 @@ impl Round<'_> {
         let file = compiled.and_then(|it| it.sources.all().first());
         if let (Some(said), Some(file)) = (said, file)
             && **said != *found_by
+            // In a directory, a file without a name is called after itself alone.
+            && found_by.rsplit(':').next() != Some(&**said)
         {
             self.misnamed.push(format!(
                 "{} says `name: {said}` and is found as `{found_by}`, by its file's name",

@@ -23,7 +23,7 @@ outputs:
   said: '{{ state.said }}'
 ";
 /// What belongs to this machine and not to the project.
-const IGNORED: &str = "journal.db*\nlocks/\n";
+const IGNORED: &str = "journal.db*\nlocks/\nserve-*.json\n*.jsonl\n";
 
 pub(crate) fn run(arguments: &InitArguments, output: &mut Output) -> Result<Exit> {
     let current = target::current()?;

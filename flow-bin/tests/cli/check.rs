@@ -245,6 +245,7 @@ fn a_workflow_that_says_another_name_than_it_is_found_by_is_told() {
     let place = Place::with(&[
         (".flow/workflows/deploy.yaml", &named),
         (".flow/workflows/a/b.yaml", &format!("name: a:b\n{GOOD}")),
+        (".flow/workflows/a/c.yaml", GOOD),
         ("elsewhere.yaml", &named),
     ]);
     let said = "says `name: release` and is found as `deploy`";
