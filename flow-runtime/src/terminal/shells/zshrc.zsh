@@ -136,7 +136,7 @@ __flow_fill() {
         # It ends with the file, which `set -e` takes for a failure.
         IFS= builtin read -rd '' command <'@COMMAND@' || :
         BUFFER=$command
-        CURSOR=$#BUFFER
+        CURSOR=${#BUFFER}
     } >/dev/null 2>&1
 }
 
