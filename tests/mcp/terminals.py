@@ -333,6 +333,65 @@ steps: [{id: call, type: call, workflow: middle}]
                 await call(client, "exit_terminal", {"session_id": listed["sessions"][0]["session_id"]})
 
 
+async def a_caller_goes_on_when_another_process_gives_the_last_answer(place):
+    place.workflow("leaf", """\
+name: leaf
+steps:
+  - {id: first, type: prompt, kind: text, message: Who?}
+  - {id: second, type: prompt, kind: text, message: Why?}
+""")
+    place.workflow("caller", """\
+name: caller
+steps: [{id: call, type: call, workflow: leaf}]
+""")
+    async with place.connect() as client, place.connect() as other:
+        for _ in range(3):
+            ran = await call(client, "run_workflow", {"workflow_name": "caller"})
+            run = {"workflow_id": ran["workflow_id"]}
+            await call(other, "submit_result", {**run, "result": {"input": "Ada"}})
+            # It may be gone on with by the server before that looks.
+            answered = await place.flow("answer", ran["workflow_id"], "for fun", "--format", "json", code=None)
+            assert json.loads(answered)["status"] in ("waiting", "running", "completed"), answered
+            # Nobody asks for the next step.
+            while (await call(client, "get_workflow_status", run))["status"] != "completed":
+                await asyncio.sleep(0.01)
+
+
+async def tasks_that_are_answered_from_everywhere_at_once_type_what_they_have_to(place):
+    place.workflow("inner", """\
+name: inner
+steps:
+  - {id: first, type: prompt, kind: text, message: Who?}
+  - {id: second, type: prompt, kind: text, message: Why?}
+""")
+    place.workflow("tasks", """\
+name: tasks
+tasks:
+  each:
+    inputs: {mark: {type: string, required: true}}
+    steps:
+      - {id: open, type: mcp_call, tool: open_terminal}
+      - {id: ask, type: call, workflow: inner}
+      - {id: type, type: mcp_call, tool: run_command, parameters: {command: 'echo {{ inputs.mark }} >> marks'}}
+steps: [{id: all, type: foreach, items: [a, b, c], task: each}]
+""")
+    place.workflow("caller", """\
+name: caller
+steps: [{id: call, type: call, workflow: tasks}]
+""")
+    marks = place.project / "marks"
+    async with place.connect() as client:
+        for _ in range(4):
+            marks.write_text("")
+            ran = await call(client, "run_workflow", {"workflow_name": "caller"})
+            run = ran["workflow_id"]
+            while (stands := await call(client, "get_workflow_status", {"workflow_id": run}))["status"] in ("waiting", "running"):
+                steps = [it["step_id"] for it in stands["all_pending"]]
+                await asyncio.gather(*(place.flow("answer", run, "x", "--step", step, code=None) for step in steps))
+            expect(stands, status="completed", error=None)
+            assert sorted(marks.read_text().split()) == ["a", "b", "c"], marks.read_text()
+
+
 async def a_failed_run_is_tried_again_where_its_session_is(place):
     place.workflow("tries", """\
 name: tries

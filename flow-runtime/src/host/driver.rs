@@ -6,7 +6,7 @@ mod report;
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -60,6 +60,8 @@ pub(super) struct Driver {
     is_new: bool,
     /// It has called others from here.
     pub(super) has_called: bool,
+    /// What keeps it, and those it has called, driven.
+    hold: Hold,
     /// What the clock decided at the start of the run, and nobody has recorded yet.
     unrecorded: Decided,
     /// Where its commands run.
@@ -76,6 +78,51 @@ pub(super) struct Driver {
 pub(super) struct Caller {
     call: ActionId,
     tell: mpsc::UnboundedSender<Message>,
+    hold: Hold,
+}
+
+/// What keeps a run driven, with those that it has called: one of them goes on. Whoever has rested asks
+/// before it does anything, so that the run is not let go of while it does.
+#[derive(Clone, Default)]
+pub(super) struct Hold(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    /// How many of the called runs go on.
+    going: usize,
+    /// Nothing is begun any more.
+    is_let_go: bool,
+}
+
+/// A called run goes on, as long as this is there.
+struct Going(Hold);
+
+impl Hold {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A called run is about to do something; `None` when it must not any more.
+    fn goes_on(&self) -> Option<Going> {
+        let mut held = self.lock();
+        (!held.is_let_go).then(|| {
+            held.going += 1;
+            Going(self.clone())
+        })
+    }
+
+    /// Whether nothing goes on; then nothing will.
+    fn let_go(&self) -> bool {
+        let mut held = self.lock();
+        held.is_let_go |= held.going == 0;
+        held.is_let_go
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.0.lock().going -= 1;
+    }
 }
 
 impl Caller {
@@ -189,6 +236,7 @@ impl Driver {
             unseen,
             is_new: fresh.is_some_and(|fresh| *fresh.start() == 1),
             has_called: false,
+            hold: Hold::default(),
             unrecorded,
             directory,
             caller: None,
@@ -199,6 +247,9 @@ impl Driver {
 
     /// The same for a run that a call of this host has begun.
     pub(super) fn called_by(mut self, caller: Option<Caller>) -> Self {
+        if let Some(caller) = &caller {
+            self.hold = caller.hold.clone();
+        }
         self.caller = caller;
         self
     }
@@ -393,6 +444,14 @@ impl Driver {
             return Ok(self.report(Some(ReportStatus::Interrupted)));
         }
         self.know_unbegun().await;
+        // Of a called run; its caller is not let go of meanwhile.
+        let mut going = match self.caller {
+            Some(_) => match self.hold.goes_on() {
+                Some(going) => Some(going),
+                None => return Ok(self.report(Some(ReportStatus::Waiting))),
+            },
+            None => None,
+        };
         self.take_over();
         let mut look = look();
         let mut rests = false;
@@ -408,18 +467,24 @@ impl Driver {
                     rests = false;
                 }
                 // Everything under way waits for somebody.
-                (false, false) => {
-                    let Some(caller) = self.caller.clone() else {
+                (false, false) => match self.caller.clone() {
+                    None if self.hold.let_go() => {
                         self.note_standing().await?;
                         return Ok(self.report(Some(ReportStatus::Waiting)));
-                    };
-                    if self.rest().await? {
-                        self.note_standing().await?;
-                        caller.rests();
-                        rests = true;
                     }
-                }
-                (true, false) | (false, true) => {}
+                    // One of those that it has called is about to say that it goes on.
+                    None => {}
+                    Some(caller) => {
+                        if self.rest().await? {
+                            self.note_standing().await?;
+                            caller.rests();
+                            rests = true;
+                            going = None;
+                        }
+                    }
+                },
+                (false, true) => going = None,
+                (true, false) => {}
             }
             if asked != self.asks_elsewhere() {
                 asked = !asked;
@@ -433,6 +498,12 @@ impl Driver {
                 () = presence.news() => Turn::Look,
                 _ = look.tick() => Turn::Look,
             };
+            if rests && going.is_none() && !matches!(turn, Turn::Stop) {
+                going = self.hold.goes_on();
+                if going.is_none() {
+                    return Ok(self.report(Some(ReportStatus::Waiting)));
+                }
+            }
             match turn {
                 Turn::Message(Some(message)) => self.take(message).await?,
                 Turn::Message(None) => return Ok(self.report(None)),
@@ -878,6 +949,7 @@ impl Driver {
         let caller = (!agent_driven).then(|| Caller {
             call: id,
             tell: happened.clone(),
+            hold: self.hold.clone(),
         });
         let doing = Doing {
             run,

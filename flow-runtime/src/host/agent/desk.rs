@@ -188,6 +188,9 @@ pub(super) struct Desk {
     elsewhere: bool,
     /// The process that had its terminal session then, where that was not this one.
     kept_in: Option<u32>,
+    /// Something came of what was begun here while somebody else had the run, who may have left it
+    /// undone.
+    owes: bool,
     /// Somebody asks for the run to go on, or it does; otherwise it is only looked at.
     awake: bool,
     /// Nobody has begun what the run wants.
@@ -238,6 +241,7 @@ impl Desk {
             behind: false,
             elsewhere: false,
             kept_in: None,
+            owes: false,
             awake: false,
             fresh: false,
             left: BTreeSet::new(),
@@ -287,16 +291,17 @@ impl Desk {
             }
             self.going.store(going, Ordering::Relaxed);
             let waits = !self.waiters.is_empty() || !self.queued.is_empty();
-            if !open && !going && !waits {
+            if !open && !going && !waits && !self.owes {
                 return Ok(());
             }
             let event = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => Event::Stop,
                 request = self.requests.recv(), if open => Event::Asked(request),
-                message = self.driver.next(), if going => Event::Came(message),
+                // Also while all waits: what was called may go on.
+                message = self.driver.next() => Event::Came(message),
                 () = news(self.lock.as_ref()) => Event::Look,
-                _ = look.tick(), if going || waits => Event::Look,
+                _ = look.tick(), if going || waits || self.owes => Event::Look,
             };
             match event {
                 Event::Stop if self.awake && !self.behind => {
@@ -396,8 +401,10 @@ impl Desk {
         self.kept_in = self.driver.kept_in();
         self.elsewhere = self.kept_in.is_some();
         if self.elsewhere {
+            self.owes = false;
             return Ok(false);
         }
+        self.owes = false;
         self.driver.host.take_up(run);
         self.driver.host.end_orphans(run).await?;
         self.lock = Some((lock, presence));
@@ -412,6 +419,8 @@ impl Desk {
         if self.lock.is_none() && !self.take_over().await? {
             self.driver.leave(&message);
             self.behind = true;
+            self.owes = self.kept_in.is_none();
+            self.awake |= self.owes;
             return Ok(());
         }
         self.driver.take(message).await
@@ -421,7 +430,9 @@ impl Desk {
     /// waits. Whoever was answered may not come back, and then nothing is begun for them.
     fn is_driven_on(&self) -> bool {
         let mut waiting = self.waiters.iter().chain(self.queued.values().flatten());
-        self.lock.is_some() || waiting.any(|waiter| waiter.what.drives && !waiter.reply.is_closed())
+        self.lock.is_some()
+            || self.owes
+            || waiting.any(|waiter| waiter.what.drives && !waiter.reply.is_closed())
     }
 
     fn holder(&self) -> Holder {

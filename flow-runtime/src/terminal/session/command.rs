@@ -34,7 +34,8 @@ impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
         let own = state.run.take_if(|run| run.id() == self.id);
         state.touched |= own.is_some();
         drop(state);
-        if let Some(run) = own {
+        if let Some(mut run) = own {
+            run.forsake();
             (self.given_up)(self.session, run.has_lines());
         }
     }
@@ -140,7 +141,10 @@ impl Session {
             Some(_) | None => format!("the command is still running; in front: {front}"),
         };
         match run {
-            Some(mut run) => run.ran(CommandStatus::TimedOut, Some(note)),
+            Some(mut run) => {
+                run.forsake();
+                run.ran(CommandStatus::TimedOut, Some(note))
+            }
             None => Ran::not(CommandStatus::TimedOut, note),
         }
     }

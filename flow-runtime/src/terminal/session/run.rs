@@ -141,6 +141,13 @@ impl Run {
         self.commanded
     }
 
+    /// Nobody waits for it any more. What it has typed the shell may have yet to read.
+    pub(super) fn forsake(&mut self) {
+        if let Some(handed) = &mut self.script.handed {
+            handed.stay();
+        }
+    }
+
     /// Whether there are lines yet to be typed that somebody still wants.
     pub(super) fn wants_lines(&self) -> bool {
         self.has_lines() && !self.stopped

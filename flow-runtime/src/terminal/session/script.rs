@@ -105,18 +105,30 @@ fn pasted(text: &str) -> String {
 }
 
 /// A file with a command, as long as the shell has not begun with it.
-pub(super) struct Handed(PathBuf);
+pub(super) struct Handed {
+    path: PathBuf,
+    /// Nobody waits for the command any more, and the shell has yet to read it.
+    stays: bool,
+}
 
 impl Handed {
     pub(super) fn over(path: PathBuf, command: &str) -> Option<Handed> {
-        let handed = Handed(path);
-        std::fs::write(&handed.0, command).ok()?;
+        let handed = Handed { path, stays: false };
+        std::fs::write(&handed.path, command).ok()?;
         Some(handed)
+    }
+
+    /// Leaves the file to the next command, or the end of the session: the key that has the shell take
+    /// it is typed.
+    pub(super) fn stay(&mut self) {
+        self.stays = true;
     }
 }
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if !self.stays {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }

@@ -143,7 +143,12 @@ end
 function __flow_fill
     __flow_clear
     builtin read --null --local __flow_text <$__flow_command
-    and commandline -r -- $__flow_text
+    or return
+    # Behind a blank, no word is an abbreviation that is written out when the line is executed. A backslash
+    # at the end has the line go on.
+    string match -q '*\\' -- $__flow_text
+    or set __flow_text "$__flow_text "
+    commandline -r -- $__flow_text
 end
 for mode in default insert visual replace replace_one
     bind -M $mode \e\[9133~ __flow_execute

@@ -132,12 +132,15 @@ __flow_clear() {
 __flow_fill() {
     {
         __flow_clear
-        local command
-        # It ends with the file, which `set -e` takes for a failure.
-        IFS= builtin read -rd '' command <'@COMMAND@' || :
-        BUFFER=$command
-        CURSOR=${#BUFFER}
+        __flow_take
     } >/dev/null 2>&1
+}
+
+# By the shell itself, which needs no variable and no command for that.
+__flow_take() {
+    emulate -L zsh
+    BUFFER="$(<'@COMMAND@')"
+    CURSOR=${#BUFFER}
 }
 
 zle -N __flow_clear
