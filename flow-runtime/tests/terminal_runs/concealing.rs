@@ -107,7 +107,7 @@ states:
     transitions: [{condition: success, next_state: tell-0}]
 TELLING
   look:
-    action: {tool: get_screen_content, params: {content_mode: history}}
+    action: {tool: get_screen_content, params: {content_mode: history, max_chars: 500000}}
     transitions: []
 ";
 
@@ -115,10 +115,10 @@ TELLING
 async fn no_shell_tells_secrets_in_quotes_of_its_own() {
     let pem = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7bq1\nx9Kd'sd/ab+cdEFGHIJK\nQk7z==\n-----END KEY-----";
     let signs = r#"p@$$w0rd!'"\ x*[Zq]"#;
-    let plain = "it's aPlain one 98765";
+    let plain = "it's aPlain one Wq8Zk";
     // Whatever is between them, these would tell something.
     let parts = [
-        "IIEpAI", "7bq1", "x9Kd", "ab+cd", "HIJK", "Qk7z", "w0rd", "Zq]", "aPlain", "98765",
+        "IIEpAI", "7bq1", "x9Kd", "ab+cd", "HIJK", "Qk7z", "w0rd", "Zq]", "aPlain", "Wq8Zk",
     ];
     let posix = [
         "set",
@@ -182,7 +182,10 @@ async fn no_shell_tells_secrets_in_quotes_of_its_own() {
             let ran = terminals.call("run_command", json!({"command": command}));
             seen.push(ran.await.unwrap().to_string());
         }
-        let screen = terminals.call("get_screen_content", json!({"content_mode": "history"}));
+        let screen = terminals.call(
+            "get_screen_content",
+            json!({"content_mode": "history", "max_chars": 500_000}),
+        );
         seen.push(screen.await.unwrap().to_string());
         for name in ["pem", "signs", "plain"] {
             let mask = format!("[secret {name}]");
