@@ -467,22 +467,20 @@ impl Driver {
                     rests = false;
                 }
                 // Everything under way waits for somebody.
-                (false, false) => match self.caller.clone() {
-                    None if self.hold.let_go() => {
-                        self.note_standing().await?;
-                        return Ok(self.report(Some(ReportStatus::Waiting)));
-                    }
-                    // One of those that it has called is about to say that it goes on.
-                    None => {}
-                    Some(caller) => {
+                (false, false) => {
+                    if let Some(caller) = self.caller.clone() {
                         if self.rest().await? {
                             self.note_standing().await?;
                             caller.rests();
                             rests = true;
                             going = None;
                         }
+                    } else if self.hold.let_go() {
+                        self.note_standing().await?;
+                        return Ok(self.report(Some(ReportStatus::Waiting)));
                     }
-                },
+                    // Else one of those that it has called is about to say that it goes on.
+                }
                 (false, true) => going = None,
                 (true, false) => {}
             }

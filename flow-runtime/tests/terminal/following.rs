@@ -734,6 +734,18 @@ end
             ["[[ abc =~ ^a ]] && echo HTTP://A", "(\necho HTTP://A\n)"],
         ),
         (
+            "zsh",
+            ".zshrc",
+            "emulate sh\ntypeset -r IFS\n",
+            ["(exit 3) || echo HTTP://A", "echo HTTP://A\n:"],
+        ),
+        (
+            "fish",
+            ".config/fish/config.fish",
+            "abbr -a --position anywhere HTTP://A no\n",
+            ["echo HTTP://A", "true\necho HTTP://A"],
+        ),
+        (
             "fish",
             ".config/fish/config.fish",
             fish,
