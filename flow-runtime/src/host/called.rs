@@ -63,6 +63,18 @@ pub struct OpenTasks {
     pub names: Vec<String>,
 }
 
+/// The runs that a run has called, or is about to, and waits for.
+pub(super) fn calls(id: RunId, run: &Run) -> Vec<RunId> {
+    let pending = run.pending().into_iter();
+    let called = pending.filter_map(|effect| match effect {
+        Effect::Act(action) if matches!(action.what, Deed::Call { .. }) => {
+            Some(deed::called(id, &action))
+        }
+        _ => None,
+    });
+    called.collect()
+}
+
 impl Host {
     /// The run that called this one, or its caller's caller, as long as those are not over.
     ///
@@ -171,14 +183,7 @@ impl Host {
             journal::Status::Waiting => {}
             _ => return Ok(true),
         }
-        for effect in run.pending() {
-            let Effect::Act(action) = effect else {
-                continue;
-            };
-            if !matches!(action.what, Deed::Call { .. }) {
-                continue;
-            }
-            let called = deed::called(id, &action);
+        for called in calls(id, run) {
             match Driver::open(self.clone(), called) {
                 Ok(child) if self.has_moved(called, &child.run)? => return Ok(true),
                 // It waits as well, or has not begun.

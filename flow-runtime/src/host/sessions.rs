@@ -8,11 +8,12 @@ use flow_model::graph::{Graph, Kind, ToolRef};
 use flow_model::tools::{self, ListTerminalSessionsRequest, OpenTerminalRequest, Toolset};
 use serde_json::Value as Json;
 
-use super::deed::{self, Doing};
+use super::called::calls;
+use super::deed::Doing;
 use super::driver::{Driver, look};
 use super::local::{Error, Host, Inner, StartOptions, now};
 use crate::journal::{self, RunId, Status};
-use crate::run::{self, Action, Deed, Effect, Failure, FailureKind, Happening, Run};
+use crate::run::{self, Action, Deed, Failure, FailureKind, Happening, Run};
 use crate::terminal::{self, CallError, Place, Terminals, Unnamed, Untold};
 use crate::value::Value;
 
@@ -276,14 +277,7 @@ impl Host {
     fn goes_on_here(&self, id: RunId, run: &Run, awaited: &mut Vec<RunId>) -> Result<bool, Error> {
         let mut needed = needed_sessions(run).into_iter();
         let mut is_here = needed.any(|session| self.has_session(session));
-        for effect in run.pending() {
-            let Effect::Act(action) = effect else {
-                continue;
-            };
-            if !matches!(action.what, Deed::Call { .. }) {
-                continue;
-            }
-            let called = deed::called(id, &action);
+        for called in calls(id, run) {
             awaited.push(called);
             match Driver::open(self.clone(), called) {
                 Ok(child) if child.run.status() == run::Status::Running => {
