@@ -214,6 +214,18 @@ impl Host {
         Ok(None)
     }
 
+    /// The runs below a run, through all levels, that are not over.
+    fn awaited(&self, run: RunId) -> Result<Vec<RunId>, Error> {
+        let mut awaited = Vec::new();
+        for child in self.called(run)? {
+            if !child.status.is_final() {
+                awaited.push(child.id);
+                awaited.extend(self.awaited(child.id)?);
+            }
+        }
+        Ok(awaited)
+    }
+
     /// The call that a run waits for another with.
     fn call_of(&self, caller: RunId, run: &Run, called: RunId) -> Option<Action> {
         let mut pending = run.pending().into_iter();

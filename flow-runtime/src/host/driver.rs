@@ -1,38 +1,39 @@
 //! One run while it is driven: events are recorded, then what they want is done.
 
+mod hold;
 mod listing;
+mod record;
 mod report;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::deed::Doing;
-use super::local::{Error, Host, Report, ReportStatus, body, kind, now};
+use super::local::{Error, Host, Report, ReportStatus, now};
 use super::presence::Presence;
 use super::recorded::Recorded;
 use super::secrets::masked_effect;
 use super::sessions;
 use crate::expression::{Decided, judged};
-use crate::journal::{self, Append, RunId, RunUpdate};
+use crate::journal::{self, RunId};
 use crate::run::{
-    Action, ActionId, Deed, Due, Effect, Event, Failure, FailureKind, Happening, Place, Program,
-    Refusal, Run, Status,
+    Action, ActionId, Deed, Due, Effect, Failure, FailureKind, Happening, Place, Refusal, Run,
+    Status,
 };
 use crate::terminal::Untold;
 use crate::value::Value;
+use hold::Hold;
 use listing::Listed;
+use record::restored;
 
-/// Events between two snapshots of a run.
-const SNAPSHOT_EVERY: u64 = 200;
-/// Time spent on events after which a run is written down, however few they are: whoever reads the
-/// run spends it again.
-const SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
+pub(super) use hold::Caller;
+
 /// How often a host looks whether somebody else has written to its run.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -70,71 +71,6 @@ pub(super) struct Driver {
     caller: Option<Caller>,
     happened: mpsc::UnboundedSender<Message>,
     inbox: mpsc::UnboundedReceiver<Message>,
-}
-
-/// A call of a run that is driven here. As long as that goes on, the host of the called run stays
-/// and looks for answers, and tells the caller whether anything is left to do meanwhile.
-#[derive(Clone)]
-pub(super) struct Caller {
-    call: ActionId,
-    tell: mpsc::UnboundedSender<Message>,
-    hold: Hold,
-}
-
-/// What keeps a run driven, with those that it has called: one of them goes on. Whoever has rested asks
-/// before it does anything, so that the run is not let go of while it does.
-#[derive(Clone, Default)]
-pub(super) struct Hold(Arc<Mutex<Held>>);
-
-#[derive(Default)]
-struct Held {
-    /// How many of the called runs go on.
-    going: usize,
-    /// Nothing is begun any more.
-    is_let_go: bool,
-}
-
-/// A called run goes on, as long as this is there.
-struct Going(Hold);
-
-impl Hold {
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A called run is about to do something; `None` when it must not any more.
-    fn goes_on(&self) -> Option<Going> {
-        let mut held = self.lock();
-        (!held.is_let_go).then(|| {
-            held.going += 1;
-            Going(self.clone())
-        })
-    }
-
-    /// Whether nothing goes on; then nothing will.
-    fn let_go(&self) -> bool {
-        let mut held = self.lock();
-        held.is_let_go |= held.going == 0;
-        held.is_let_go
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        self.0.lock().going -= 1;
-    }
-}
-
-impl Caller {
-    /// The called run waits for somebody, or is driven elsewhere.
-    pub(super) fn rests(&self) {
-        let _ = self.tell.send(Message::Rests(self.call));
-    }
-
-    /// The called run goes on here.
-    pub(super) fn goes_on(&self) {
-        let _ = self.tell.send(Message::GoesOn(self.call));
-    }
 }
 
 /// What a driver does next.
@@ -699,133 +635,6 @@ impl Driver {
         }
     }
 
-    /// Records an event and applies it. What it wants is acted on only after this.
-    pub(super) async fn append(&mut self, what: Happening) -> Result<Vec<Effect>, Error> {
-        self.append_at(now().max(self.last_at), what).await
-    }
-
-    /// Records what the clock decided at the start of the run. When others were first, it is the
-    /// run as they have it.
-    async fn note_start(&mut self) -> Result<(), Error> {
-        let Some(late) = late(self.last_at, std::mem::take(&mut self.unrecorded)) else {
-            return Ok(());
-        };
-        self.run.apply(&late)?;
-        let written = self.write(&late, None, &[], false).await;
-        if let Err(Error::Journal(journal::Error::Fenced { .. })) = written {
-            let loaded = self.host.journal().load(self.id)?;
-            self.last = loaded.last();
-            self.listed = Listed::Otherwise;
-            self.go_back()?;
-        }
-        written
-    }
-
-    async fn append_at(&mut self, at: u64, what: Happening) -> Result<Vec<Effect>, Error> {
-        self.run.check_returned(&what)?;
-        self.note_start().await?;
-        let what = self.host.scrubbed_in(self.id, &self.run, what);
-        let event = Event { at, what };
-        let patience = self.host.inner.options.patience();
-        let had_begun = self.run.has_begun();
-        let began = Instant::now();
-        let (effects, decided) = judged(patience, || self.run.apply(&event));
-        let effects = effects?;
-        self.spent_since_snapshot += began.elapsed();
-        let late = late(at, decided);
-        if let Some(late) = &late {
-            self.run.apply(late)?;
-        }
-        // Before the end is recorded: after it nobody would look at the run again.
-        if effects.iter().any(|it| matches!(it, Effect::Finish(_))) {
-            self.keep_definition();
-        }
-        let begins = !had_begun && self.run.has_begun();
-        let host = self.host.clone();
-        let typed = typed(&effects);
-        let coming = (!typed.is_empty()).then(|| host.inner.unbegun.coming(self.id));
-        match self.write(&event, late.as_ref(), &effects, begins).await {
-            Ok(()) => {
-                if let Some(coming) = coming {
-                    coming.recorded(typed);
-                }
-                if self.run.status() != Status::Running {
-                    host.inner.unbegun.forget(self.id);
-                }
-                Ok(effects)
-            }
-            Err(error) => {
-                // What was not recorded has not happened.
-                self.go_back()?;
-                Err(error)
-            }
-        }
-    }
-
-    /// Keeps the definition of a run that is over, where that was wished for and it has succeeded.
-    fn keep_definition(&self) {
-        if let Some(data) = self.run.data() {
-            self.host.keep_definition(self.id, data);
-        }
-    }
-
-    /// Records an event that has been applied.
-    async fn write(
-        &mut self,
-        event: &Event,
-        late: Option<&Event>,
-        effects: &[Effect],
-        begins: bool,
-    ) -> Result<(), Error> {
-        let body = body(event)?;
-        self.bytes_since_snapshot += body.len();
-        let waits = self.waits_after(&event.what, effects);
-        let mut append = Append::after(self.id, self.last).event(event.at, kind(&event.what), body);
-        let listed = self.listed_after(event.at, waits);
-        if let Some(listed) = &listed {
-            let update = self.update(event.at, matches!(listed, Listed::Waiting));
-            append = append.update(if begins { update.begun() } else { update });
-        } else if begins {
-            append = append.update(RunUpdate::at(event.at).begun());
-        }
-        if let Some(late) = late {
-            append = append.event(late.at, kind(&late.what), self::body(late)?);
-        }
-        // A large run is written down less often, so that a long one costs what its events do.
-        let snapshot = self.since_snapshot + 1 >= SNAPSHOT_EVERY
-            && self.bytes_since_snapshot >= self.snapshot_bytes
-            || self.spent_since_snapshot >= SNAPSHOT_AFTER;
-        if snapshot && let Some(data) = self.run.data() {
-            let bytes = serde_json::to_vec(data).map_err(|e| Error::Unreadable(e.to_string()))?;
-            self.snapshot_bytes = bytes.len();
-            append = append.snapshot(bytes);
-        }
-        self.last = self.host.journal().record(append).await?;
-        self.last_at = event.at;
-        self.listed = listed.unwrap_or(self.listed);
-        self.since_snapshot = if snapshot { 0 } else { self.since_snapshot + 1 };
-        if snapshot {
-            self.bytes_since_snapshot = 0;
-            self.spent_since_snapshot = Duration::ZERO;
-        }
-        Ok(())
-    }
-
-    /// The run as it was after the last event that was recorded from here.
-    fn go_back(&mut self) -> Result<(), Error> {
-        let loaded = self.host.journal().load(self.id)?;
-        let snapshot = loaded.snapshot.filter(|snapshot| snapshot.seq <= self.last);
-        let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq) + 1;
-        let mut run = restored(Arc::clone(self.run.program()), snapshot.as_ref())?;
-        let events = self.host.journal();
-        let events = events.events(self.id, from..=self.last, usize::MAX)?;
-        for event in Recorded::all(&events)? {
-            event.apply(&mut run, None)?;
-        }
-        self.run = run;
-        Ok(())
-    }
-
     /// Takes in what others have written to this run, and does what they want because of it. Only
     /// whoever has the right to act on the run may call this.
     fn catch_up(&mut self) -> Result<(), Error> {
@@ -850,36 +659,6 @@ impl Driver {
                 self.act(effect);
             }
         }
-    }
-
-    /// Takes in what others have written to this run. Gives what happened meanwhile, and of what
-    /// was wanted meanwhile only what still is: whoever wrote the rest has done it.
-    pub(super) fn read_on(&mut self) -> Result<Vec<Effect>, Error> {
-        let others = self
-            .host
-            .journal()
-            .events(self.id, self.last + 1.., usize::MAX)?;
-        let mut effects = Vec::new();
-        let mut recorded = Recorded::all(&others)?;
-        // What the clock decided when the run was begun elsewhere, which may be something else.
-        if let Some(late) = recorded.first().filter(|first| first.is_late()) {
-            self.last = late.seq;
-            self.unrecorded = Decided::default();
-            self.go_back()?;
-            recorded.remove(0);
-        }
-        for event in recorded {
-            if let Listed::Running(_) = self.listed {
-                self.listed = Listed::Otherwise;
-            }
-            self.last = event.seq;
-            self.last_at = event.event.at;
-            if let Some(action) = event.event.what.ends() {
-                self.give_up(action);
-            }
-            effects.extend(event.apply(&mut self.run, None)?);
-        }
-        Ok(self.run.still_wanted(effects, now()))
     }
 
     /// Whether something that was wanted still is, and nobody here does it.
@@ -1005,23 +784,4 @@ pub(super) fn look() -> tokio::time::Interval {
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     look
-}
-
-/// What the clock decided while an event was applied, to be recorded after it.
-fn late(at: u64, decided: Decided) -> Option<Event> {
-    let is_nothing = decided.is_nothing();
-    let what = Happening::Late {
-        evaluations: decided.late,
-        gave_way: decided.gave_way,
-    };
-    (!is_nothing).then_some(Event { at, what })
-}
-
-fn restored(program: Arc<Program>, snapshot: Option<&journal::Snapshot>) -> Result<Run, Error> {
-    let Some(snapshot) = snapshot else {
-        return Ok(Run::new(program));
-    };
-    let data = serde_json::from_slice(&snapshot.body);
-    let data = data.map_err(|error| Error::Unreadable(error.to_string()))?;
-    Ok(Run::restore(program, data))
 }

@@ -296,17 +296,6 @@ impl Host {
         self.inner.sessions.left().remove(&run);
     }
 
-    pub(super) fn awaited(&self, run: RunId) -> Result<Vec<RunId>, Error> {
-        let mut awaited = Vec::new();
-        for child in self.called(run)? {
-            if !child.status.is_final() {
-                awaited.push(child.id);
-                awaited.extend(self.awaited(child.id)?);
-            }
-        }
-        Ok(awaited)
-    }
-
     /// Goes on in the background, as somebody does from time to time, with runs that can only go on
     /// here, were let go of, and need not wait any more: what they have called has ended elsewhere.
     ///

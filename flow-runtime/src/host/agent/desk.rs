@@ -15,13 +15,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::step::TaskPage;
 use super::{AgentError, Submission, Turn, TurnStatus};
-use crate::host::deed::called;
+use crate::host::called::calls;
 use crate::host::driver::{Driver, Message, look};
 use crate::host::local::{Error, Host, now};
 use crate::host::presence::Presence;
 use crate::host::secrets::foreign;
 use crate::journal::{self, RunId, RunLock};
-use crate::run::{ActionId, Deed, Effect, Happening, Run, Status};
+use crate::run::{ActionId, Effect, Happening, Run, Status};
 
 /// Open tasks that an answer lists, when nobody says how many.
 const LISTED: usize = 100;
@@ -578,14 +578,8 @@ impl Desk {
         let is_delegated = |id: &ActionId| run.tasks(*id).is_some_and(|it| it.fan.is_delegated());
         self.left = under_way.filter(is_delegated).collect();
         let journal = self.driver.host.journal();
-        let pending = run.pending().into_iter();
-        let called = pending.filter_map(|effect| match effect {
-            Effect::Act(action) if matches!(action.what, Deed::Call { .. }) => {
-                Some(called(self.driver.id, &action))
-            }
-            _ => None,
-        });
-        called
+        calls(self.driver.id, run)
+            .into_iter()
             .filter(|called| {
                 let record = journal.run(*called);
                 record.is_ok_and(|record| !record.status.is_final())

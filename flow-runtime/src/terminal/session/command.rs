@@ -270,6 +270,7 @@ impl Session {
         let handed = is_handed
             .then(|| Handed::over(self.private.command(), command))
             .flatten();
+        let is_filled = handed.is_some();
         let script = match (handed, is_long && state.takes_paste()) {
             (Some(file), _) => Script::handed(command, file),
             (None, true) if is_read_by_line(shell, command) => Script::pasted_by_line(command),
@@ -303,7 +304,9 @@ impl Session {
         state.expect("", mode, None);
         state.run = Some(Run::new(id, script, keep, Some(sender)));
         state.mode = mode;
-        if answers {
+        // What zsh fills its line from takes the place of all that; fish may be searching its history.
+        let fills = shell == Shell::Zsh && is_filled;
+        if answers && !fills {
             // The shell may have put text into its line itself (`print -z`, `commandline`,
             // `histverify`), or not insert what is typed.
             state.outgoing.extend_from_slice(CLEAR);
