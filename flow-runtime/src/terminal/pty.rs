@@ -17,6 +17,7 @@ use rustix::termios::{
     InputModes, LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp,
 };
 
+use super::ahead::{Ahead, Reads};
 use super::error::Error;
 use super::lag::{Late, lag};
 use super::lock;
@@ -28,6 +29,12 @@ pub(super) const MAX_WAITING: usize = 4 << 20;
 /// What the kernel takes of a line while it edits lines itself, its end included.
 pub(super) const MAX_LINE: usize = 4096;
 
+/// After this long without output, no more is about to come at once.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
 /// The near end of a pseudo-terminal.
 pub(super) struct Pty {
     /// Reads and writes without waiting.
@@ -36,6 +43,8 @@ pub(super) struct Pty {
     control: Mutex<Box<dyn MasterPty + Send>>,
     /// Wakes the reader.
     alarm: PipeWriter,
+    /// What was read and nobody has taken.
+    pub(super) ahead: Ahead,
     /// What could not be written yet.
     waiting: Mutex<VecDeque<u8>>,
     /// The last interrupt has thrown away what was typed and not read.
@@ -107,6 +116,7 @@ impl Pty {
             master,
             control: Mutex::new(pair.master),
             alarm,
+            ahead: Ahead::default(),
             waiting: Mutex::default(),
             has_discarded: AtomicBool::new(false),
         };
@@ -121,6 +131,23 @@ impl Pty {
     /// Reads what there is, up to the buffer's size. `Ok(0)` at the end, `WouldBlock` when there
     /// is nothing yet.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut held = self.ahead.hold();
+        if held.is_empty() {
+            return self.read_now(buffer);
+        }
+        let taken = held.take(buffer);
+        drop(held);
+        self.ahead.took();
+        taken
+    }
+
+    /// Lets a thread read on while much comes, until that is dropped.
+    pub(super) fn reads_ahead(&self) -> Reads<'_> {
+        self.ahead.reads()
+    }
+
+    /// Reads from the terminal itself, as only who holds what was read ahead may.
+    pub(super) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match (&self.master).read(buffer) {
             // The other end has been closed by everyone.
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Ok(0),
@@ -226,7 +253,12 @@ impl Pty {
         loop {
             let writing = !lock(&self.waiting).is_empty();
             let mut interest = PollFlags::empty();
-            if read {
+            let (is_there, is_read) = self.ahead.hold().stands();
+            if is_there {
+                self.flush_locked(&mut lock(&self.waiting));
+                return;
+            }
+            if read && !is_read {
                 interest |= PollFlags::IN;
             }
             if writing {
@@ -323,7 +355,13 @@ impl Pty {
 
     /// Whether the program has written something that was not read.
     pub(super) fn has_output(&self) -> bool {
-        is_readable(&self.master)
+        let held = self.ahead.hold();
+        !held.is_empty() || is_readable(&self.master)
+    }
+
+    /// Waits a moment for more output; says whether there is some.
+    pub(super) fn more_comes(&self) -> bool {
+        readable_within(&self.master, MOMENT)
     }
 
     pub(super) fn resize(&self, size: Size) -> Result<(), Error> {
@@ -335,12 +373,16 @@ impl Pty {
 
 /// Whether something can be read at once.
 fn is_readable(end: &impl AsFd) -> bool {
-    let mut set = [PollFd::new(end, PollFlags::IN)];
     let at_once = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    poll(&mut set, Some(&at_once)).is_ok_and(|ready| ready > 0)
+    readable_within(end, at_once)
+}
+
+fn readable_within(end: &impl AsFd, time: Timespec) -> bool {
+    let mut set = [PollFd::new(end, PollFlags::IN)];
+    poll(&mut set, Some(&time)).is_ok_and(|ready| ready > 0)
 }
 
 fn pty_size(size: Size) -> PtySize {

@@ -58,6 +58,27 @@ async fn the_end_of_much_output_is_given() {
 }
 
 #[tokio::test]
+async fn output_that_comes_faster_than_it_is_taken_keeps_its_order() {
+    let numbers: String = (1..=150_000).map(|number| format!("{number}\n")).collect();
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        for times in 1..=3 {
+            let ran = terms
+                .call(
+                    "run_command",
+                    json!({"command": "seq 1 150000", "max_chars": 1_000_000, "timeout": 60}),
+                )
+                .await;
+            let output = ran["output"].as_str().unwrap();
+            assert!(output == numbers, "{shell}, {times}: {}", output.len());
+            let ran = terms.run("echo ok").await;
+            assert_eq!(ran["output"], "ok\n", "{shell}, {times}: {ran:#}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn any_amount_of_output_passes_in_bounded_memory() {
     // In a process of its own, so that its memory is its own.
     if std::env::var_os("ALONE").is_none() {

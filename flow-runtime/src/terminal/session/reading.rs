@@ -2,12 +2,14 @@
 
 use std::io::{ErrorKind, PipeReader};
 use std::sync::MutexGuard;
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use super::interrupt::Interrupt;
 use super::run::Run;
 use super::unmarked::Unmarked;
 use super::{Moment, Phase, QUIET, Session, State};
+use crate::terminal::ahead::MUCH;
 use crate::terminal::lag::{Late, lag};
 use crate::terminal::program::Shell;
 use crate::terminal::{lock, process};
@@ -22,6 +24,13 @@ const SOON: Duration = Duration::from_millis(2);
 impl Session {
     /// Takes everything the terminal gives, until it is closed.
     pub(super) fn read(&self, alarm: &PipeReader) {
+        std::thread::scope(|scope| {
+            let _reads = self.pty.reads_ahead();
+            self.read_in(scope, alarm);
+        });
+    }
+
+    fn read_in<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, alarm: &PipeReader) {
         let mut buffer = vec![0; BATCH];
         let mut open = true;
         loop {
@@ -53,6 +62,9 @@ impl Session {
                 }
             }
             let ended = exit.is_some() && !more;
+            if filled >= MUCH {
+                self.pty.read_ahead(scope);
+            }
             self.take(state, &buffer[..filled], ended);
             if more {
                 // The rest is there already.
