@@ -754,6 +754,22 @@ impl Driver {
         );
     }
 
+    /// Lets go of the runs that it has called and that rest, unless one of them is about to go on.
+    /// Gives their calls.
+    pub(super) async fn let_go(&mut self) -> Vec<ActionId> {
+        let calls = self.tasks.keys().filter(|call| self.parked.contains(call));
+        let calls: Vec<ActionId> = calls.copied().collect();
+        if calls.is_empty() || !self.hold.let_go() {
+            return Vec::new();
+        }
+        for task in calls.iter().filter_map(|call| self.tasks.remove(call)) {
+            task.abort();
+            let _ = task.await;
+        }
+        self.hold = Hold::default();
+        calls
+    }
+
     /// Ends everything under way.
     pub(super) async fn stop_all(&mut self) {
         let tasks = self.tasks.drain().map(|(_, task)| task);

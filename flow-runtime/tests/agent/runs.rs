@@ -579,3 +579,47 @@ steps:
     let turn = server.next(run, None).await;
     assert_eq!(turn.status, TurnStatus::Completed, "{turn:?}");
 }
+
+#[tokio::test]
+async fn called_runs_that_wait_are_in_the_journal_alone_until_they_are_answered() {
+    let inner = "
+name: inner
+outputs: {said: '{{ state.got.input }}'}
+steps: [{id: ask, type: prompt, kind: text, message: Well?, output_to: got}]
+";
+    let middle = "
+name: middle
+outputs: {said: '{{ state.got.said }}'}
+steps: [{id: asks, type: call, workflow: inner, output_to: got}]
+";
+    let outer = "
+steps:
+  - {id: calls, type: call, workflow: middle, output_to: got}
+  - {id: say, type: shell_command, command: 'echo {{ state.got.said }} >> log'}
+";
+    let server = Server::calling(vec![("inner", inner), ("middle", middle)]);
+    let host = server.agents.host();
+    let outer = graph(outer);
+    let begun = host.start(&outer, &Value::Null, StartOptions::default());
+    let run = begun.await.unwrap();
+    for _ in 0..2 {
+        let turn = server.next(run, None).await;
+        assert_eq!(step_id(&turn), "calls/asks/ask");
+        // Answered after what the call before has left behind was seen to.
+        server.agents.report(run).await.unwrap();
+        let runs = host.journal().list(&Listing::new(), 10).unwrap().runs;
+        assert_eq!(runs.len(), 3);
+        for record in runs {
+            let is_held = || host.journal().is_held(record.id);
+            let mut turns = 0..1000;
+            while is_held() && turns.next().is_some() {
+                tokio::task::yield_now().await;
+            }
+            assert!(!is_held(), "{}", record.workflow);
+        }
+    }
+    let turn = server.submit(run, "calls/asks/ask", json!("yes")).await;
+    assert_eq!(turn.status, TurnStatus::Completed, "{turn:?}");
+    let log = std::fs::read_to_string(server.directory().join("log"));
+    assert_eq!(log.unwrap(), "yes\n");
+}

@@ -291,6 +291,9 @@ impl Desk {
             }
             self.going.store(going, Ordering::Relaxed);
             let waits = !self.waiters.is_empty() || !self.queued.is_empty();
+            if !going && !waits && self.let_go().await? {
+                continue;
+            }
             if !open && !going && !waits && !self.owes {
                 return Ok(());
             }
@@ -350,6 +353,19 @@ impl Desk {
             self.driver.leave_here()?;
         }
         Ok(())
+    }
+
+    /// Lets go of what the run has called: as long as nobody waits here, runs that wait are in the
+    /// journal alone. Gives whether one of them goes on all the same, since somebody has written to it.
+    async fn let_go(&mut self) -> Result<bool, Error> {
+        let calls = self.driver.let_go().await;
+        let (host, id, run) = (&self.driver.host, self.driver.id, &self.driver.run);
+        if calls.is_empty() || !host.has_moved(id, run)? {
+            return Ok(false);
+        }
+        let again = calls.iter().filter_map(|call| run.action(*call).cloned());
+        self.act(again.map(Effect::Act).collect()).await?;
+        Ok(self.driver.is_going())
     }
 
     /// Does what a run wants. What is the server's takes the right to act on the run.

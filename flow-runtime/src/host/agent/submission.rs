@@ -66,9 +66,7 @@ impl Agents {
         patience: Patience,
     ) -> Result<Turn, AgentError> {
         let taken = self.take(run, step, submission).await?;
-        if !taken.callers.is_empty() {
-            self.lead_on(run, taken.callers)?;
-        }
+        self.lead_on(run, taken.callers)?;
         let task = taken.task.as_deref();
         let mut turn = self.next(run, task, page, patience).await?;
         let step = taken.step.as_str();
