@@ -56,7 +56,8 @@ pub struct SendInputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The text to type, exactly as given: nothing is added, escaped or interpreted. End a command
-    /// with a newline, or it is not executed. Give this or `keys`.
+    /// with a newline, which is the key Enter, or it is not executed. Several lines are one paste
+    /// to a shell: send what is for a program that a line starts in another call. Give this or `keys`.
     #[serde(default)]
     pub input_text: String,
     /// Keys to press after the text, in order: `enter`, `tab`, `escape`, `space`, `backspace`,

@@ -6,7 +6,7 @@ use super::program::Shell;
 use super::shells::BASH_HOOK;
 
 /// The output of one command: the last bytes of it, with the line ends it wrote.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Capture {
     /// The end of the output.
     tail: VecDeque<u8>,
@@ -65,7 +65,7 @@ impl Shown<'_> {
 }
 
 /// What comes between the start of a capture and the output.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Before {
     /// Nothing, or nothing any more.
     Nothing,

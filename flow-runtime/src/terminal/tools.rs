@@ -16,7 +16,7 @@ use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
-use super::session::{Session, Way};
+use super::session::{Pasted, Sent, Session, Way};
 use super::untold::Untold;
 
 /// How long a shell may take to show its first prompt.
@@ -197,7 +197,7 @@ impl Terminals {
             Err(error) => Err(error),
         };
         match sent {
-            Ok(waiting) => {
+            Ok(Sent { waiting, pasted }) => {
                 response.success = true;
                 response.message = match (request.input_text.len(), request.keys.len()) {
                     (bytes, 0) => format!("typed {}", counted(bytes, "byte")),
@@ -208,6 +208,14 @@ impl Terminals {
                         counted(keys, "key")
                     ),
                 };
+                response.message.push_str(match pasted {
+                    None => "",
+                    Some(Pasted::ToProgram) => ", the lines as one paste",
+                    Some(Pasted::ToShell) => {
+                        ", the lines as one paste, which the shell reads whole: send what is for a \
+                         program that one of them starts in another call"
+                    }
+                });
                 if waiting > 0 {
                     response.message.push_str(&format!(
                         "; {waiting} bytes wait until the program reads its input"
@@ -232,14 +240,14 @@ impl Terminals {
         session: &Arc<Session>,
         request: &SendInputRequest,
         typed: &mut usize,
-    ) -> Result<usize, Error> {
+    ) -> Result<Sent, Error> {
         let signals = signals(request);
         if interrupts(request) {
             session.stop_lines();
         }
         let mut passage = session.passage();
         let (text, keys) = (&*request.input_text, &*request.keys);
-        let (mut pressed, mut recorded) = (0, Part::default());
+        let (mut pressed, mut recorded, mut pasted) = (0, Part::default(), None);
         loop {
             let turn = session.turn.lock().await;
             // What signals goes before all that waits for who reads it.
@@ -302,13 +310,14 @@ impl Terminals {
             let Some(sent) = sent else {
                 continue;
             };
-            let waiting = sent?;
+            let sent = sent?;
+            pasted = sent.pasted.or(pasted);
             if way == Way::Keys {
                 session.takes_keys().await;
             }
             (*typed, pressed) = (part.text, part.keys.max(pressed));
             if (*typed, pressed) == (text.len(), keys.len()) {
-                return Ok(waiting);
+                return Ok(Sent { pasted, ..sent });
             }
         }
     }

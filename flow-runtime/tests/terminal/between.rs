@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{READS_A_KEY, Terms, outcome};
+use crate::support::{READS_A_KEY, SHELLS, Terms, outcome};
 
 /// Shells that are given the lines of a command with quotes over several lines one by one, and one that
 /// takes them as a whole.
@@ -188,5 +188,23 @@ async fn a_program_that_reads_a_key_gets_one_and_leaves_none_to_the_shell() {
         );
         let on = terms.run("echo on").await;
         assert_eq!(on["output"], "on\n", "{shell}: {on:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_time_is_up_goes_on_with_all_its_lines_in_every_shell() {
+    for shell in SHELLS {
+        let terms = Terms::new();
+        terms.open(shell).await;
+        let command = "cat >/dev/null\necho sec''ond\necho end >log";
+        let asked = json!({"command": command, "timeout": 0.5});
+        let ran = terms.call("run_command", asked).await;
+        assert_eq!(ran["status"], "timed_out", "{shell}: {ran:#}");
+        let ran = terms.run("echo other").await;
+        assert_eq!(ran["status"], "busy", "{shell}: {ran:#}");
+        terms.keys(&["ctrl-d"]).await;
+        assert_eq!(terms.expect("^second$").await, "second", "{shell}");
+        let ran = terms.run("cat log").await;
+        assert_eq!(ran["output"], "end\n", "{shell}: {ran:#}");
     }
 }

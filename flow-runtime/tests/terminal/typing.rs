@@ -39,6 +39,21 @@ async fn a_newline_at_a_prompt_is_the_key_enter_whatever_ctrl_j_means_there() {
 }
 
 #[tokio::test]
+async fn a_newline_is_the_key_enter_to_whoever_reads_keys() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let read = "(stty raw -echo; echo g''o; dd bs=1 count=2 2>/dev/null | od -An -tx1; stty sane)\n";
+    terms.send(read).await;
+    terms.expect("go").await;
+    terms.send("x\n").await;
+    assert_eq!(terms.expect("78 0.").await, "78 0d");
+    terms.send(read).await;
+    terms.expect("go").await;
+    terms.keys(&["x", "ctrl-j"]).await;
+    assert_eq!(terms.expect("78 0.").await, "78 0a");
+}
+
+#[tokio::test]
 async fn nothing_is_entered_without_a_newline() {
     let terms = Terms::new();
     terms.open("bash").await;

@@ -31,7 +31,9 @@ struct Waiting<'a, F: Fn(&Session, bool)> {
 impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
     fn drop(&mut self) {
         let mut state = lock(&self.session.state);
-        let own = state.run.take_if(|run| run.id() == self.id);
+        // One that was told how far it has come goes on.
+        let is_own = |run: &mut Run| run.id() == self.id && run.has_answer();
+        let own = state.run.take_if(is_own);
         state.touched |= own.is_some();
         drop(state);
         if let Some(mut run) = own {
@@ -115,16 +117,25 @@ impl Session {
     }
 
     fn timed_out(&self, receiver: &mut oneshot::Receiver<Ran>) -> Ran {
+        let front = self.foreground().unwrap_or_else(|| "?".to_owned());
         let run = {
             let mut state = lock(&self.state);
+            // It may have finished in the meantime.
+            if let Ok(ran) = receiver.try_recv() {
+                return ran;
+            }
+            if let Some(run) = state.run.as_mut().filter(|run| run.has_begun())
+                && run.wants_lines()
+            {
+                return run.left(format!(
+                    "the command is still running; in front: {front}; {} of its lines are yet to be \
+                     typed, each when the shell asks for it",
+                    run.lines_left()
+                ));
+            }
             state.touched = true;
             state.run.take()
         };
-        // It may have finished in the meantime.
-        if let Ok(ran) = receiver.try_recv() {
-            return ran;
-        }
-        let front = self.foreground().unwrap_or_else(|| "?".to_owned());
         let note = match &run {
             Some(run) if !run.has_begun() => match self.pty.unread() {
                 0 => format!("the command has not begun; in front: {front}, which has read it"),
@@ -133,11 +144,6 @@ impl Session {
                      left; the key ctrl-c gives it up"
                 ),
             },
-            Some(run) if run.has_lines() => format!(
-                "the command is still running; in front: {front}; {} of its lines have not been typed, \
-                 and will not be",
-                run.lines_left()
-            ),
             Some(_) | None => format!("the command is still running; in front: {front}"),
         };
         match run {
@@ -196,9 +202,16 @@ impl Session {
             ran.code = exit.code();
             return Err(Box::new(ran));
         }
-        if state.run.is_some() {
-            let note = "busy: another command is being run in this session";
-            return refuse(CommandStatus::Busy, note.to_owned());
+        if let Some(run) = &state.run {
+            let note = match run.has_answer() {
+                true => "busy: another command is being run in this session".to_owned(),
+                false => format!(
+                    "busy: a command that was not waited for any longer goes on, and {} of its lines \
+                     are yet to be typed; the key ctrl-c ends it",
+                    run.lines_left()
+                ),
+            };
+            return refuse(CommandStatus::Busy, note);
         }
         let unread = self.pty.unread();
         // A POSIX shell has no way to tell that what was entered starts.

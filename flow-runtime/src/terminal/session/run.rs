@@ -141,6 +141,20 @@ impl Run {
         self.commanded
     }
 
+    /// Whether somebody is told how it went.
+    pub(super) fn has_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// How far it has come, when nobody waits for it any more and it goes on.
+    pub(super) fn left(&mut self, note: String) -> Ran {
+        self.answer = None;
+        let all = self.capture.clone();
+        let ran = self.ran(CommandStatus::TimedOut, Some(note));
+        self.capture = all;
+        ran
+    }
+
     /// Nobody waits for it any more. What it has typed the shell may have yet to read.
     pub(super) fn forsake(&mut self) {
         if let Some(handed) = &mut self.script.handed {

@@ -19,6 +19,23 @@ use crate::terminal::{key, lock};
 /// Keys for which a terminal that reads lines signals whoever is in front: ctrl-c, ctrl-z, `ctrl-\\`.
 const SIGNALS: [char; 3] = ['\x03', '\x1a', '\x1c'];
 
+/// An input that was written to the terminal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::terminal) struct Sent {
+    /// How many bytes wait for a program that does not read.
+    pub(in crate::terminal) waiting: usize,
+    /// Who got several lines at once.
+    pub(in crate::terminal) pasted: Option<Pasted>,
+}
+
+/// Who takes a paste.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::terminal) enum Pasted {
+    /// A shell at its prompt, which reads all of it before it runs a line.
+    ToShell,
+    ToProgram,
+}
+
 impl Session {
     /// Whether who reads what is typed takes pasted text.
     pub(in crate::terminal) fn pastes(&self) -> bool {
@@ -26,7 +43,7 @@ impl Session {
     }
 
     /// Types text and presses keys, whoever reads them.
-    pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<usize, Error> {
+    pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<Sent, Error> {
         self.type_in(lock(&self.state), text, keys)
     }
 
@@ -43,7 +60,7 @@ impl Session {
         (way, passage): (Way, &mut Passage<'_>),
         text: &str,
         keys: &[Key],
-    ) -> Option<Result<usize, Error>> {
+    ) -> Option<Result<Sent, Error>> {
         let mut state = lock(&self.state);
         match passage.way_in(&state)? {
             Ok(open) if open != way => return None,
@@ -62,7 +79,7 @@ impl Session {
         mut state: MutexGuard<'_, State>,
         text: &str,
         keys: &[Key],
-    ) -> Result<usize, Error> {
+    ) -> Result<Sent, Error> {
         // What is not typed is not gone on with.
         let goes_on = std::mem::take(&mut state.goes_on);
         if let Some(exit) = state.exit {
@@ -72,7 +89,13 @@ impl Session {
         let mut bytes = Vec::new();
         let mut typed = text.to_owned();
         let inner = text.trim_end_matches('\n');
-        if inner.contains('\n') && !inner.contains('\x1b') && !mode.lines && state.takes_paste() {
+        let is_several = inner.contains('\n') && !inner.contains('\x1b');
+        let at_prompt = state.shell.is_some() && state.phase == Phase::Prompt;
+        let pasted = (is_several && !mode.lines && state.takes_paste()).then_some(match at_prompt {
+            true => Pasted::ToShell,
+            false => Pasted::ToProgram,
+        });
+        if pasted.is_some() {
             let entered = &text[inner.len()..];
             bytes.extend_from_slice(b"\x1b[200~");
             bytes.extend_from_slice(state.pasting(inner).as_bytes());
@@ -125,18 +148,23 @@ impl Session {
         drop(state);
         // Held text, if any, is let go in time.
         self.pty.ring();
-        written.map_err(unread)
+        let waiting = written.map_err(unread)?;
+        Ok(Sent { waiting, pasted })
     }
 }
 
 impl State {
-    /// Text as it is typed. At its prompt a shell takes the key Enter for the end of a line, and the byte
-    /// for a key that may be bound to anything.
+    /// Text as it is typed. Who reads keys takes the key Enter for the end of a line, and the byte for
+    /// another key, which may mean anything. What follows a line may be for somebody who reads lines
+    /// by then, and to whom a key that was pressed before is no line end; a shell and who fills the screen
+    /// read on.
     fn entering<'a>(&self, text: &'a str, mode: Mode) -> Cow<'a, str> {
         let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
-        match edits && self.phase == Phase::Prompt && !mode.lines {
-            true => text.replace('\n', "\r").into(),
-            false => text.into(),
+        let reads_on = edits && self.phase == Phase::Prompt || self.screen.is_alternate();
+        match (mode.lines, reads_on) {
+            (true, _) => text.into(),
+            (false, true) => text.replace('\n', "\r").into(),
+            (false, false) => text.replacen('\n', "\r", 1).into(),
         }
     }
 
