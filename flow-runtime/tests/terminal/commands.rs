@@ -413,6 +413,46 @@ async fn the_users_hooks_prompt_and_status_are_kept() {
 }
 
 #[tokio::test]
+async fn what_the_function_precmd_of_zsh_prints_is_no_output() {
+    let terms = Terms::new();
+    let functions = r#"
+        precmd() { print -r -- "<$?>"; print -n '\e]0;title\a' }
+        chpwd() { precmd }
+    "#;
+    std::fs::write(terms.home().join(".zshrc"), functions).unwrap();
+    terms.open("zsh").await;
+    for (command, output, code) in [
+        ("echo hi", "hi\n", 0),
+        ("printf unfinished", "unfinished", 0),
+        ("(exit 3)", "", 3),
+        ("echo $?", "3\n", 0),
+        // Somebody else calls it.
+        ("precmd; false", "<0>\n\x1b]0;title\x07", 1),
+        ("cd /; echo there", "<1>\n\x1b]0;title\x07there\n", 0),
+        ("set -e; [[ a == b ]] && true", "", 1),
+        ("set +e; echo alive; set -x", "alive\n", 0),
+    ] {
+        let ran = terms.run(command).await;
+        assert_eq!(ran["output"], output, "{command}: {ran:#}");
+        assert_eq!(ran["exit_code"], code, "{command}: {ran:#}");
+    }
+    let ran = terms.run("set +x").await;
+    let traced = ran["output"].as_str().unwrap();
+    assert!(
+        traced.starts_with('+') && traced.ends_with("> set +x\n"),
+        "{ran:#}"
+    );
+    assert_eq!(traced.lines().count(), 1, "{ran:#}");
+    assert!(terms.screen().await.contains("<1>\n"));
+    // One that is defined anew is known from the next prompt on.
+    let made = terms.run("precmd() { LAST=$?; print anew }").await;
+    assert_eq!(made["exit_code"], 0, "{made:#}");
+    terms.run("(exit 5)").await;
+    let ran = terms.run("echo $LAST").await;
+    assert_eq!(ran["output"], "5\n", "{ran:#}");
+}
+
+#[tokio::test]
 async fn an_unfinished_line_stays_visible_in_every_shell() {
     for shell in ["zsh", "fish", "dash"] {
         let terms = Terms::new();

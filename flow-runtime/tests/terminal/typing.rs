@@ -42,7 +42,8 @@ async fn a_newline_at_a_prompt_is_the_key_enter_whatever_ctrl_j_means_there() {
 async fn a_newline_is_the_key_enter_to_whoever_reads_keys() {
     let terms = Terms::new();
     terms.open("bash").await;
-    let read = "(stty raw -echo; echo g''o; dd bs=1 count=2 2>/dev/null | od -An -tx1; stty sane)\n";
+    let read =
+        "(stty raw -echo; echo g''o; dd bs=1 count=2 2>/dev/null | od -An -tx1; stty sane)\n";
     terms.send(read).await;
     terms.expect("go").await;
     terms.send("x\n").await;

@@ -91,10 +91,11 @@ impl Session {
         let inner = text.trim_end_matches('\n');
         let is_several = inner.contains('\n') && !inner.contains('\x1b');
         let at_prompt = state.shell.is_some() && state.phase == Phase::Prompt;
-        let pasted = (is_several && !mode.lines && state.takes_paste()).then_some(match at_prompt {
-            true => Pasted::ToShell,
-            false => Pasted::ToProgram,
-        });
+        let pasted =
+            (is_several && !mode.lines && state.takes_paste()).then_some(match at_prompt {
+                true => Pasted::ToShell,
+                false => Pasted::ToProgram,
+            });
         if pasted.is_some() {
             let entered = &text[inner.len()..];
             bytes.extend_from_slice(b"\x1b[200~");

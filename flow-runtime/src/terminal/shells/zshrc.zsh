@@ -23,6 +23,7 @@ typeset -g __flow_input=$'%{\e]133;B;@NONCE@\a%}'
 typeset -g __flow_more=$'%{\e]133;K;@NONCE@\a%}'
 typeset -gi __flow_count=0
 typeset -g __flow_partial=no
+typeset -g __flow_told=no
 
 # The braces take the trace of `set -x` along, and what a DEBUG trap writes within them.
 
@@ -47,17 +48,39 @@ __flow_started() {
     } >/dev/null 2>&1
 }
 
-# Runs before the other hooks of the prompt. The file is complete when the mark appears.
+# Runs before the other hooks of the prompt.
 __flow_ended() {
     {
-        __flow_write $?
+        __flow_tell $?
+        __flow_told=no
         unsetopt localoptions
         if [[ $__flow_partial == yes ]]; then
             __flow_partial=no
             setopt promptsp
-            builtin printf '\e]133;L;%s\a' "$__flow_nonce" >/dev/tty
         fi
     } >/dev/null 2>&1
+}
+
+# Runs before the function `precmd`, which runs before all hooks: what that prints is no output. Whoever
+# else calls that function tells nothing by it.
+__flow_before() {
+    {
+        if [[ $ZSH_EVAL_CONTEXT == shfunc:shfunc ]]; then
+            __flow_tell $1
+            __flow_told=yes
+        fi
+    } >/dev/null 2>&1
+    return $1
+}
+
+# The file is complete when the mark appears.
+__flow_tell() {
+    if [[ $__flow_told == no ]]; then
+        __flow_write $1
+        if [[ $__flow_partial == yes ]]; then
+            builtin printf '\e]133;L;%s\a' "$__flow_nonce" >/dev/tty
+        fi
+    fi
 }
 
 __flow_write() {
@@ -86,6 +109,7 @@ __flow_wrap() {
     if [[ $PS2 != "$__flow_more"* ]]; then
         PS2=$__flow_more$PS2
     fi
+    __flow_precede
     # Keymaps can be replaced as a whole.
     builtin bindkey -M main "${__flow_keys[@]}"
     builtin bindkey -M vicmd "${__flow_keys[@]}"
@@ -152,6 +176,15 @@ for __flow_key in {0..7}; do
 done
 unset __flow_key
 
+# Keeps `$?` for the function, and lets a status that is not 0 end no shell (`set -e`).
+__flow_precede() {
+    emulate -L zsh
+    local body=${functions[precmd]-}
+    if [[ -n $body && $body != *__flow_before* && $body != *'autoload -X'* ]]; then
+        functions[precmd]='{ __flow_before $?; } >/dev/null 2>&1 && { :; } >/dev/null 2>&1'$'\n'$body
+    fi
+}
+
 __flow_install() {
     emulate -L zsh
     typeset -ga precmd_functions preexec_functions
@@ -160,6 +193,7 @@ __flow_install() {
 }
 
 __flow_install
+__flow_precede
 __flow_whole
 if [[ -n ${__flow_aliases-} ]]; then
     \builtin setopt aliases
