@@ -122,7 +122,9 @@ fn answered(arguments: &AnswerArguments, output: &mut Output) -> Result<Exit> {
             true
         }
         // Whoever was first goes on with the run.
-        Err(error @ host::Error::NotAsked { .. }) => return Err(unused(&error, outermost).into()),
+        Err(error @ (host::Error::NotAsked { .. } | host::Error::SessionElsewhere { .. })) => {
+            return Err(unused(&error, outermost).into());
+        }
         Err(error) => return Err(error.into()),
     };
     // A run that was called can be answered anywhere; its caller may go on elsewhere alone.

@@ -342,7 +342,7 @@ fn row(step: &Visit) -> Vec<Cell> {
     let (word, reason) = outcome(step);
     let look: Look = match step.ending {
         Some(Ending::Success) => Paint::green,
-        Some(Ending::Failure(_) | Ending::Timeout | Ending::Stuck(_)) => Paint::red,
+        Some(Ending::Failure(_) | Ending::Timeout(_) | Ending::Stuck(_)) => Paint::red,
         Some(Ending::Skipped | Ending::Stopped) => Paint::dim,
         None => Paint::cyan,
     };

@@ -15,7 +15,7 @@ use flow_model::loader::NoLoader;
 use flow_model::source::Source;
 use flow_runtime::host::agent::{Agents, Patience, Submission, TaskPage};
 use flow_runtime::host::{
-    Host, HostOptions, NoWorkflow, Pending, Report, ReportStatus, StartOptions, Workflows,
+    Host, HostOptions, NoWorkflow, Pending, Report, ReportStatus, StartOptions, Watch, Workflows,
 };
 use flow_runtime::journal::{Append, Journal, NewRun, RunId};
 use flow_runtime::run::{
@@ -1185,7 +1185,7 @@ fn an_answer_after_the_time_that_the_definition_states_is_refused_and_the_run_go
         let visits = host.visits(run).unwrap();
         let late = visits
             .iter()
-            .filter(|it| it.ending == Some(Ending::Timeout));
+            .filter(|it| matches!(it.ending, Some(Ending::Timeout(_))));
         assert_eq!(late.count(), 1, "{visits:?}");
 
         // Whoever resumes it finds the same.
@@ -1269,6 +1269,65 @@ fn time_that_is_given_for_an_answer_keeps_no_host_waiting_for_it() {
         let until = host.pending(&report).unwrap()[0].answer_by;
         assert!(until.is_some(), "{inside}");
         assert_eq!(listed.wake_at, until, "{inside}");
+    }
+}
+
+/// Tells when a run is over.
+struct Over(tokio::sync::mpsc::UnboundedSender<RunId>);
+
+impl Watch for Over {
+    fn effect(&self, run: RunId, _graph: &Graph, effect: &Effect) {
+        if matches!(effect, Effect::Finish(_)) {
+            let _ = self.0.send(run);
+        }
+    }
+
+    fn output(&self, _run: RunId, _step: &str, _text: &[u8]) {}
+}
+
+#[test]
+fn a_run_that_was_let_go_of_goes_on_when_the_time_for_an_answer_is_up() {
+    let of_a_prompt = "name: asks
+initial_state: ask
+states:
+  ask:
+    action: {type: prompt, kind: confirm, message: 'Go?'}
+    timeout: 0.2
+    on_timeout: again
+  again:
+    action: {type: prompt, kind: confirm, message: 'Now?'}
+    timeout: 0.2
+    on_timeout: late
+  late: {action: {type: shell, command: 'true'}}
+";
+    let of_a_call = "name: calls
+steps:
+  - {id: c, type: call, workflow: middle, timeout: 0.2, on_error: continue}
+  - {type: return, value: late}
+";
+    for definition in [of_a_prompt, of_a_call] {
+        let place = Place::new();
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let mut options = place.options();
+        let middle = "name: middle\nsteps: [{id: m, type: call, workflow: asks}]\n";
+        options.workflows = Arc::new(Children(vec![("asks", ASKS), ("middle", middle)]));
+        options.watch = Arc::new(Over(tell));
+        let host = Host::new(options);
+        place.runtime.block_on(async {
+            let graph = graph(definition);
+            let inputs = Value::map::<&str>([]);
+            let start = host.start(&graph, &inputs, StartOptions::default());
+            let run = start.await.unwrap();
+            let stands = host.drive_in_background(run).end().await;
+            assert_eq!(stands.unwrap().unwrap().status, ReportStatus::Waiting);
+            assert!(host.driven(run).is_none());
+            while told.recv().await != Some(run) {}
+            if let Some(driven) = host.driven(run) {
+                driven.end().await.unwrap().unwrap();
+            }
+            let report = host.report(run).unwrap();
+            assert_eq!(report.status, ReportStatus::Completed, "{:?}", report.error);
+        });
     }
 }
 

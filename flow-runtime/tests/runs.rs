@@ -644,6 +644,11 @@ states:
         "`a` ended in success, and no transition of it holds; a transition for `always` would \
          lead on"
     );
+    assert_eq!(
+        failed(&state("echo some", "{pattern_match: none}")),
+        "`a` ended in success, and no transition of it holds: what it gave has no match of `none`; \
+         a transition for `always` would lead on"
+    );
 }
 
 #[test]

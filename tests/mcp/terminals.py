@@ -201,7 +201,7 @@ states:
         ran = await call(client, "run_workflow", {"workflow_name": "ask", "session_id": session})
         expect(ran, status="waiting", session_id=session)
         run = ran["workflow_id"]
-        await place.flow("answer", run, "true", code=5)
+        await place.flow("answer", run, "true", code=2)
         place.write("answers.json", '{"ask": true}')
         await place.flow("resume", run, "--answers", "answers.json", code=5)
         shown = json.loads(await place.flow("show", run, "--format", "json"))
@@ -278,7 +278,7 @@ outputs: {said: "{{ state.said }}"}
         while len(steps := await asked()) < 2:
             pass
         for step in steps:
-            await place.flow("answer", run, "true", "--step", step, code=5)
+            await place.flow("answer", run, "true", "--step", step, code=2)
         assert await asked() == steps, "an answer was taken where the session is not"
         for step in steps:
             await call(client, "submit_step_result", {"workflow_id": run, "step_id": step, "result": {"confirmed": True}})

@@ -323,25 +323,33 @@ fn tell(
                 _ => output.error(message),
             }
             let kind = report.error.as_ref().map(|error| error.kind);
-            match kind {
-                Some(FailureKind::Arguments) => output.help(
-                    "set them in this shell, or write `NAME=value` before the command, and run it again",
-                ),
-                Some(FailureKind::TimeLimit) => output.help(&format!(
-                    "`flow resume {run}` goes on, with its time again; --timeout TIME gives it another"
-                )),
-                Some(FailureKind::ReturnValues) => {
-                    output.help(&format!("`flow resume {run}` looks for them again"));
+            let resume = match kind {
+                Some(FailureKind::Arguments) => {
+                    output.help(
+                        "set them in this shell, or write `NAME=value` before the command, and run it again",
+                    );
+                    None
                 }
+                Some(FailureKind::TimeLimit) => {
+                    Some("goes on, with its time again; --timeout TIME gives it another")
+                }
+                Some(FailureKind::ReturnValues) => Some("looks for them again"),
                 // Its outputs, or its initial state: the same would happen again.
-                _ if step.is_none() => {}
-                _ if !again.skip_completed_steps => {
-                    output.help(&format!("`flow resume {run}` begins with its first step again"));
+                _ if step.is_none() => None,
+                _ if !again.skip_completed_steps => Some("begins with its first step again"),
+                _ if !again.retry_failed_steps => Some("goes on after the failed step"),
+                _ => Some("tries the failed step again"),
+            };
+            if let Some(resume) = resume {
+                output.help(&format!("`flow resume {run}` {resume}"));
+                // This process ends, and its sessions with it.
+                let session = report.lost_session.as_ref().or(report.session.as_ref());
+                if let Some(session) = session.filter(|_| again.skip_completed_steps) {
+                    output.help(&format!(
+                        "the terminal session `{session}` is gone then: where a step works in it, run the \
+                         workflow again instead"
+                    ));
                 }
-                _ if !again.retry_failed_steps => {
-                    output.help(&format!("`flow resume {run}` goes on after the failed step"));
-                }
-                _ => output.help(&format!("`flow resume {run}` tries the failed step again")),
             }
             // A fan-out tells the limit that its children have reached.
             let is_limit = matches!(kind, Some(FailureKind::Limit | FailureKind::Child));

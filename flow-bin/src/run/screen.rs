@@ -233,15 +233,11 @@ impl Screen {
         let line = match outcome {
             Ending::Success => format!("{} {title}{took}\n", self.paint.green("✓")),
             Ending::Skipped => format!("{} {title} (skipped)\n", self.paint.dim("-")),
-            Ending::Timeout => {
-                format!(
-                    "{} {title}: did not end in time{took}\n",
-                    self.paint.red("✗")
-                )
-            }
             Ending::Stopped => format!("{} {title} (stopped)\n", self.paint.dim("-")),
-            Ending::Failure(error) | Ending::Stuck(error) => {
-                format!("{} {title}: {}{took}\n", self.paint.red("✗"), clean(error))
+            Ending::Failure(error) | Ending::Timeout(error) | Ending::Stuck(error) => {
+                let said = error.strip_prefix(&format!("`{name}`: "));
+                let said = clean(said.unwrap_or(error));
+                format!("{} {title}: {said}{took}\n", self.paint.red("✗"))
             }
         };
         self.draw(&mut shown, &line);

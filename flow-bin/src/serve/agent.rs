@@ -4,7 +4,7 @@
 //! of `flow_model::tools` promise.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flow_model::graph::{Graph, Operation};
 use flow_model::tools::{
@@ -30,6 +30,7 @@ use super::audience::Listening;
 use super::definition::Definition;
 use super::excerpt::{self, Room};
 use super::progress::News;
+use super::runs::LOOK_EVERY;
 use super::standing::{self, Extent, object};
 use super::tool::{Call, Offer, Refused};
 use crate::run::plan;
@@ -272,12 +273,22 @@ async fn get_workflow_status(
     let (server, run) = run_of(&server, &request.workflow_id)?;
     let wait = Duration::from_secs_f64(request.wait_seconds);
     server.host.go_on_with_left();
-    server.settled(run, wait, &call).await;
-    let extent = Extent::Answer {
-        log: request.include_log,
-        cursor: request.log_cursor.as_deref(),
-    };
-    standing::status(&server, run, wait, extent).await
+    let until = Instant::now() + wait;
+    let left = || until.saturating_duration_since(Instant::now());
+    loop {
+        let has_settled = server.settled(run, left(), &call).await;
+        let extent = Extent::Answer {
+            log: request.include_log,
+            cursor: request.log_cursor.as_deref(),
+        };
+        let status = standing::status(&server, run, left(), extent).await?;
+        // Whoever is about to go on with it may not have done so when it was looked at.
+        let goes_on = has_settled && status.status == LoopStatus::Running;
+        if !goes_on || left() < LOOK_EVERY {
+            return Ok(status);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 async fn get_workflow_state(

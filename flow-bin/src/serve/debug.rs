@@ -237,7 +237,7 @@ fn visit(visit: Visit) -> StepVisit {
     let error = error.map(str::to_owned);
     let status = match visit.ending {
         Some(Ending::Success) => VisitStatus::Success,
-        Some(Ending::Failure(_) | Ending::Timeout | Ending::Stuck(_)) => VisitStatus::Failed,
+        Some(Ending::Failure(_) | Ending::Timeout(_) | Ending::Stuck(_)) => VisitStatus::Failed,
         Some(Ending::Skipped) => VisitStatus::Skipped,
         Some(Ending::Stopped) => VisitStatus::Stopped,
         None => VisitStatus::Running,

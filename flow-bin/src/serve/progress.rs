@@ -293,7 +293,9 @@ impl Story {
                 });
                 let is_over = next == Onward::Nowhere;
                 let verb = match outcome {
-                    Ending::Failure(_) | Ending::Stuck(_) | Ending::Timeout if is_over => "Failed",
+                    Ending::Failure(_) | Ending::Stuck(_) | Ending::Timeout(_) if is_over => {
+                        "Failed"
+                    }
                     Ending::Stopped => "Stopped",
                     _ => "Completed",
                 };

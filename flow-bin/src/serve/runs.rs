@@ -12,7 +12,7 @@ use super::standing;
 use super::tool::{Call, Refused};
 
 /// How often the journal is looked at for a run that is driven elsewhere.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How a run stood when it was let go of.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ impl Server {
     }
 
     /// Waits until a run is over or waits for somebody, wherever it is driven, but not for longer
-    /// than this.
-    pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) {
+    /// than this; gives whether it is.
+    pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) -> bool {
         let settled = async {
             let mut look = tokio::time::interval(LOOK_EVERY);
             look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -93,10 +93,10 @@ impl Server {
             }
         };
         tokio::select! {
-            () = settled => {}
-            () = tokio::time::sleep(longest) => {}
-            () = call.cancelled() => {}
-            () = self.left() => {}
+            () = settled => true,
+            () = tokio::time::sleep(longest) => false,
+            () = call.cancelled() => false,
+            () = self.left() => false,
         }
     }
 

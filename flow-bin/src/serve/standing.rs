@@ -161,22 +161,31 @@ pub(super) fn way_on(
         LoopStatus::Sleeping if !alive => Some(format!("nobody wakes the run: {resume} does")),
         LoopStatus::Failed => {
             let error = report.error.as_ref()?;
-            match error.kind {
+            let way = match error.kind {
                 // The same would happen again.
-                FailureKind::Arguments => None,
-                FailureKind::TimeLimit => Some(format!(
-                    "{resume} goes on, with its time again; execution_timeout gives it another"
-                )),
-                FailureKind::ReturnValues => Some(format!("{resume} looks for them again")),
-                _ if error.step.is_none() => None,
-                FailureKind::Limit if error.message.contains("max_states") => {
-                    Some(format!("{resume} and a higher max_states goes on"))
+                FailureKind::Arguments => return None,
+                FailureKind::TimeLimit => {
+                    format!(
+                        "{resume} goes on, with its time again; execution_timeout gives it another"
+                    )
                 }
-                FailureKind::Child => Some(format!(
+                FailureKind::ReturnValues => format!("{resume} looks for them again"),
+                _ if error.step.is_none() => return None,
+                FailureKind::Limit if error.message.contains("max_states") => {
+                    format!("{resume} and a higher max_states goes on")
+                }
+                FailureKind::Child => format!(
                     "{resume} tries the items that failed again; those that are done stay done"
-                )),
-                _ => Some(format!("{resume} tries the failed step again")),
-            }
+                ),
+                _ => format!("{resume} tries the failed step again"),
+            };
+            Some(match &report.lost_session {
+                Some(session) => format!(
+                    "{way}; the terminal session `{session}` is gone: where a step works in it, start \
+                     the workflow anew instead"
+                ),
+                None => way,
+            })
         }
         LoopStatus::Running
         | LoopStatus::Waiting

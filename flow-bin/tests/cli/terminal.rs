@@ -223,6 +223,42 @@ states:
 ";
 
 #[test]
+fn what_a_command_in_a_terminal_wrote_is_in_the_log() {
+    let place = Place::with(&[("opens.yaml", OPENS)]);
+    let ran = place.run(&["run", "opens.yaml", "--format", "jsonl"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("\"text\":\"hello\\n\""),
+        "{}",
+        ran.stdout
+    );
+    let logs = place.run(&["logs", "latest"]);
+    assert_eq!(logs.stdout, "--- say\nhello\n");
+    let one = place.run(&["logs", "latest", "--step", "say"]);
+    assert_eq!(one.stdout, "hello\n");
+}
+
+#[test]
+fn a_run_that_has_failed_is_said_to_have_lost_its_terminal() {
+    let fails = OPENS.replace("echo hello", "cat /nowhere");
+    let place = Place::with(&[("fails.yaml", &fails)]);
+    let ran = place.run(&["run", "fails.yaml"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let told = "is gone then: where a step works in it, run the workflow again instead";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let resumed = place.run(&["resume", "latest"]);
+    assert!(resumed.stderr.contains(told), "{}", resumed.stderr);
+    // Who had none has lost none.
+    let place = Place::with(&[(
+        "w.yaml",
+        "steps: [{id: a, type: shell, command: 'false'}]\n",
+    )]);
+    let ran = place.run(&["run", "w.yaml"]);
+    assert!(ran.stderr.contains("flow resume"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("terminal"), "{}", ran.stderr);
+}
+
+#[test]
 fn settings_bound_terminals_and_record_what_is_typed() {
     let place = Place::with(&[
         ("opens.yaml", OPENS),

@@ -81,6 +81,22 @@ impl Host {
         }
     }
 
+    /// Something that a run wrote is known as a whole.
+    pub(super) fn wrote(&self, run: RunId, action: &Action, text: &str) {
+        let watch = &self.inner.options.watch;
+        watch.output(run, &action.name(), text.as_bytes());
+        self.log(run, action, text);
+    }
+
+    /// Adds to what a run wrote.
+    fn log(&self, run: RunId, action: &Action, text: &str) {
+        let log = self
+            .journal()
+            .log(run, &action.key, Stream::Stdout, text.as_bytes());
+        // A log that cannot be written does not stop the run; its events would.
+        drop(log);
+    }
+
     async fn deed(&self, doing: &Doing, action: &Action, told: Vec<Secret>) -> Option<Happening> {
         let (run, base) = (doing.run, &*doing.directory);
         let id = action.id;
@@ -158,12 +174,8 @@ impl Host {
                 let answered = self.ask(run, action, message, asked).await;
                 // What people were told is among what the run wrote.
                 if let (PromptKind::Info, Some(_)) = (kind, &answered) {
-                    let line = format!("{}\n", secret::mask(message).trim_end());
-                    let log = self
-                        .journal()
-                        .log(run, &action.key, Stream::Stdout, line.as_bytes());
-                    // A log that cannot be written does not stop the run; its events would.
-                    let _ = log.await;
+                    let line = format!("{}\n", message.trim_end());
+                    self.log(run, action, &secret::mask(&line));
                 }
                 answered
             }
@@ -588,7 +600,10 @@ impl Host {
                 ReportStatus::Cancelled => "was cancelled",
                 _ => "failed",
             };
-            let message = format!("the workflow `{}` {how}: {reason}", report.workflow);
+            let told = format!("the workflow `{}` {how}: ", report.workflow);
+            // One that calls itself says once that it has failed.
+            let reason = reason.strip_prefix(&told).unwrap_or(&reason);
+            let message = format!("{told}{reason}");
             // A run that its own limit ended has timed out for whoever called it.
             let kind = match report.error.map(|error| error.kind) {
                 Some(FailureKind::TimeLimit) => FailureKind::Timeout,

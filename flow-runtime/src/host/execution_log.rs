@@ -518,12 +518,12 @@ fn entry(
             // Its action went well, and no transition took what it gave.
             Ending::Success | Ending::Skipped | Ending::Stuck(_) => true,
             // An await that found nothing has waited, as it was asked to.
-            Ending::Timeout => late.is_some() && waited,
+            Ending::Timeout(_) => late.is_some() && waited,
             Ending::Failure(_) | Ending::Stopped => false,
         },
         error: match outcome {
             Ending::Stuck(_) => None,
-            Ending::Timeout => visit.error.or(late).or_else(|| error.clone()),
+            Ending::Timeout(_) => visit.error.or(late).or_else(|| error.clone()),
             _ => error.clone(),
         },
         elapsed_time: seconds(at.saturating_sub(visit.since)),

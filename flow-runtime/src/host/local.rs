@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flow_model::graph::Graph;
 use tokio::sync::watch;
 
+use super::alarm::Alarms;
 use super::background::Background;
 use super::called::Pending;
 use super::driver::{Caller, Driver};
@@ -116,6 +117,9 @@ pub struct Report {
     pub session: Option<String>,
     /// The same, or else the session it had last; `session_id` among the variables.
     pub last_session: Option<String>,
+    /// A session that its steps, or those of its tasks, worked in and that is gone: a run that has failed and
+    /// is tried again goes on without it.
+    pub lost_session: Option<String>,
     /// How many levels of calls lay below it.
     pub recursion_depth: u32,
     /// The environment variables that it was to set and that are set, by name; `None` when they
@@ -327,6 +331,8 @@ pub(super) struct Inner {
     pub(super) unbegun: Unbegun,
     /// Runs driven in the background.
     pub(super) background: Background,
+    /// When those that wait have no more time.
+    pub(super) alarms: Alarms,
     pub(super) stop: watch::Sender<bool>,
     /// What is known of the terminal sessions of runs.
     pub(super) sessions: RunSessions,
@@ -350,6 +356,7 @@ impl Host {
                 fresh: Mutex::default(),
                 unbegun: Unbegun::default(),
                 background: Background::default(),
+                alarms: Alarms::default(),
                 stop: watch::Sender::new(false),
                 sessions: RunSessions::default(),
                 presences: Presences::default(),

@@ -1,6 +1,7 @@
 //! Hosts: they do what runs want and record what happened.
 
 pub mod agent;
+mod alarm;
 mod asked;
 mod background;
 mod called;

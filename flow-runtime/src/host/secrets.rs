@@ -745,17 +745,27 @@ pub(super) fn masked_action(action: &Action) -> Action {
     masked
 }
 
+fn masked_ending(ending: &Ending) -> Ending {
+    let masked = |message: &String| secret::mask(message).into_owned();
+    match ending {
+        Ending::Failure(message) => Ending::Failure(masked(message)),
+        Ending::Timeout(message) => Ending::Timeout(masked(message)),
+        Ending::Stuck(message) => Ending::Stuck(masked(message)),
+        Ending::Success | Ending::Skipped | Ending::Stopped => ending.clone(),
+    }
+}
+
 /// An effect as whoever watches may see it.
 pub(super) fn masked_effect(effect: &Effect) -> Effect {
     match effect {
         Effect::Act(action) => Effect::Act(masked_action(action)),
         Effect::Left {
             place,
-            outcome: Ending::Failure(message),
+            outcome,
             next,
         } => Effect::Left {
             place: place.clone(),
-            outcome: Ending::Failure(secret::mask(message).into_owned()),
+            outcome: masked_ending(outcome),
             next: next.clone(),
         },
         Effect::Finish(finish) => Effect::Finish(Finish {
@@ -767,11 +777,9 @@ pub(super) fn masked_effect(effect: &Effect) -> Effect {
             place: place.clone(),
             message: secret::mask(message).into_owned(),
         },
-        Effect::Left { .. }
-        | Effect::Entered(_)
-        | Effect::Sleep { .. }
-        | Effect::Stop(_)
-        | Effect::Yield => effect.clone(),
+        Effect::Entered(_) | Effect::Sleep { .. } | Effect::Stop(_) | Effect::Yield => {
+            effect.clone()
+        }
     }
 }
 

@@ -253,7 +253,7 @@ impl Host {
         near.latest()
     }
 
-    fn has_session(&self, session: &str) -> bool {
+    pub(super) fn has_session(&self, session: &str) -> bool {
         let terminals = self.inner.options.terminals.as_ref();
         terminals.is_some_and(|terminals| terminals.exists(session))
     }

@@ -83,8 +83,8 @@ pub enum Ending {
     Success,
     /// It failed.
     Failure(String),
-    /// It did not end in time.
-    Timeout,
+    /// It did not end, or not find what it waited for, in time.
+    Timeout(String),
     /// `when` did not hold.
     Skipped,
     /// It was stopped with its run, its fan-out or a step inside it.
@@ -100,7 +100,7 @@ impl Ending {
         match self {
             Ending::Success => "success",
             Ending::Failure(_) | Ending::Stuck(_) => "failure",
-            Ending::Timeout => "timeout",
+            Ending::Timeout(_) => "timeout",
             Ending::Skipped => "skipped",
             Ending::Stopped => "stopped",
         }
@@ -110,8 +110,7 @@ impl Ending {
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match self {
-            Ending::Failure(error) | Ending::Stuck(error) => Some(error),
-            Ending::Timeout => Some("it did not end in time"),
+            Ending::Failure(error) | Ending::Timeout(error) | Ending::Stuck(error) => Some(error),
             Ending::Success | Ending::Skipped | Ending::Stopped => None,
         }
     }
@@ -120,7 +119,7 @@ impl Ending {
 impl From<&Failure> for Ending {
     fn from(failure: &Failure) -> Self {
         match failure.kind {
-            FailureKind::Timeout => Ending::Timeout,
+            FailureKind::Timeout => Ending::Timeout(failure.message.clone()),
             FailureKind::NoTransition => Ending::Stuck(failure.message.clone()),
             _ => Ending::Failure(failure.message.clone()),
         }

@@ -120,7 +120,7 @@ fn last_line(text: &str) -> Option<String> {
 }
 
 /// A text on one line of a message, its secrets masked before anything is cut.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let text = secret::mask(text.trim());
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();

@@ -15,6 +15,13 @@ use super::machine::Machine;
 use super::response::has_session_opened;
 use crate::value::Value;
 
+/// A session of a run that has failed.
+pub(crate) struct LeftSession<'d> {
+    pub(crate) id: &'d str,
+    /// The run has closed it, or it is closed because the run has failed.
+    pub(crate) closed: bool,
+}
+
 impl Data {
     /// The session of a frame's steps. What a task has opened or worked in itself comes before
     /// that of the frame around it.
@@ -74,6 +81,17 @@ impl Data {
     pub(crate) fn latest_session(&self) -> Option<&str> {
         let own = self.session(self.frames.get(&ROOT));
         own.or(self.last_session.as_deref())
+    }
+
+    /// What the frames of a run that has failed worked in, as it is when that is tried again.
+    pub(crate) fn sessions_again(&self) -> impl Iterator<Item = LeftSession<'_>> {
+        let left = |id, closed| LeftSession { id, closed };
+        self.frames.values().filter_map(move |frame| {
+            let opened = frame.sessions.last().map(|id| left(id.as_str(), true));
+            let other = || self.session(Some(frame)).map(|id| left(id, false));
+            let closed = || self.closed_last(Some(frame)).map(|id| left(id, true));
+            opened.or_else(other).or_else(closed)
+        })
     }
 
     /// A frame and those around it, the innermost first.

@@ -14,8 +14,9 @@ use super::effect::{Action, Deed, Effect, Ending};
 use super::event::{Failure, FailureKind};
 use super::frame::{BodyRef, Frame, FrameId, ROOT, Settled, Waits};
 use super::machine::{Extras, Machine, Next, plain};
+use super::meaning::shown;
 use super::origin::roots;
-use super::pattern::{Sought, constant};
+use super::pattern::{Sought, constant, decisive};
 use super::state::{Bounds, Change};
 use super::typed::Types;
 use crate::value::Value;
@@ -24,6 +25,8 @@ use crate::value::Value;
 pub(super) const UNCOLLECTED: &str = "it cannot be collected";
 /// Bytes of a stream that a result holds at least, however little room the state has.
 const LEAST_CUT: usize = 1 << 6;
+/// Patterns that an error names.
+const PATTERNS: usize = 5;
 
 impl<'r> Machine<'r> {
     /// A step did what was asked: writes, then edges.
@@ -490,8 +493,14 @@ impl<'r> Machine<'r> {
                 Failure { message, ..failure }
             }
             None => {
+                let patterns = decisive(&node.edges).take(PATTERNS);
+                let patterns: Vec<String> = patterns.map(|it| format!("`{}`", shown(it))).collect();
+                let missed = match patterns.is_empty() {
+                    true => String::new(),
+                    false => format!(": what it gave has no match of {}", patterns.join(", ")),
+                };
                 let message = format!(
-                    "`{}` ended in {word}, and no transition of it holds; {way} would lead on",
+                    "`{}` ended in {word}, and no transition of it holds{missed}; {way} would lead on",
                     node.id
                 );
                 Failure::new(FailureKind::NoTransition, message).at(&node.id)
@@ -507,7 +516,8 @@ impl<'r> Machine<'r> {
         settled: &Settled,
     ) -> Next {
         let ending = match (&settled.error, settled.outcome) {
-            (_, Outcome::Timeout) => Ending::Timeout,
+            (Some(failure), Outcome::Timeout) => Ending::Timeout(failure.message.clone()),
+            (None, Outcome::Timeout) => Ending::Timeout("it did not end in time".to_owned()),
             (Some(failure), _) => Ending::Failure(failure.message.clone()),
             (None, _) => Ending::Success,
         };

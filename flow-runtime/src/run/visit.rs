@@ -89,7 +89,7 @@ impl<'r> Machine<'r> {
     /// the container's.
     pub(super) fn left_nowhere(&mut self, id: FrameId, visits: Vec<u16>, ending: Ending) {
         let around = match &ending {
-            Ending::Failure(_) | Ending::Timeout => ending.clone(),
+            Ending::Failure(_) | Ending::Timeout(_) => ending.clone(),
             Ending::Success | Ending::Skipped | Ending::Stopped | Ending::Stuck(_) => {
                 Ending::Stopped
             }

@@ -184,6 +184,21 @@ async fn a_number_that_no_step_had_is_no_result_that_was_taken_before() {
 }
 
 #[tokio::test]
+async fn what_the_server_has_done_takes_no_result() {
+    let server = Server::new();
+    let text = "steps:\n  - {id: s, type: shell, by: server, command: echo s}\n  \
+                - {id: look, type: delegate, instructions: Look.}\n";
+    let run = server.start(text, json!({})).await;
+    let turn = server.next(run, None).await;
+    let refused = server.try_submit(run, Some("s"), json!("s")).await;
+    let told = format!(
+        "step `s` does not wait for a result; `{}` does",
+        step_id(&turn)
+    );
+    assert_eq!(refused.unwrap_err().to_string(), told);
+}
+
+#[tokio::test]
 async fn a_step_that_does_not_wait_is_refused_by_naming_the_one_that_does() {
     let server = Server::new();
     let run = server.start(EVERY_KIND, json!({"branch": "main"})).await;

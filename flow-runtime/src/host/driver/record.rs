@@ -9,7 +9,8 @@ use crate::expression::{Decided, judged};
 use crate::host::local::{Error, body, kind, now};
 use crate::host::recorded::Recorded;
 use crate::journal::{self, Append, RunUpdate};
-use crate::run::{Effect, Event, Happening, Program, Run, Status};
+use crate::run::{Action, Deed, Effect, Event, Happening, Program, Run, Status};
+use crate::secret;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
@@ -49,6 +50,7 @@ impl Driver {
         self.note_start().await?;
         let what = self.host.scrubbed_in(self.id, &self.run, what);
         let event = Event { at, what };
+        let written = self.written(&event.what);
         let patience = self.host.inner.options.patience();
         let had_begun = self.run.has_begun();
         let began = Instant::now();
@@ -75,6 +77,9 @@ impl Driver {
                 if self.run.status() != Status::Running {
                     host.inner.unbegun.forget(self.id);
                 }
+                if let Some((action, text)) = written {
+                    host.wrote(self.id, &action, &text);
+                }
                 Ok(effects)
             }
             Err(error) => {
@@ -83,6 +88,24 @@ impl Driver {
                 Err(error)
             }
         }
+    }
+
+    /// What a command in a terminal wrote, if that is what has come of an action.
+    fn written(&self, what: &Happening) -> Option<(Action, String)> {
+        let Happening::Completed { action, result } = what else {
+            return None;
+        };
+        let action = self.run.action(*action)?;
+        let wrote = match &action.what {
+            Deed::Tool {
+                tool,
+                builtin: true,
+                ..
+            } => tool == "run_command",
+            _ => false,
+        };
+        let text = result.get("output").filter(|_| wrote)?.as_str()?;
+        Some((action.clone(), secret::mask(text).into_owned()))
     }
 
     /// Keeps the definition of a run that is over, where that was wished for and it has succeeded.

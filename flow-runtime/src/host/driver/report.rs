@@ -21,6 +21,13 @@ impl Driver {
         }
     }
 
+    fn lost_session(&self, data: &Data) -> Option<String> {
+        let has_failed = data.status == Status::Failed;
+        let mut sessions = has_failed.then(|| data.sessions_again())?;
+        let lost = sessions.find(|it| it.closed || !self.host.has_session(it.id));
+        lost.map(|session| session.id.to_owned())
+    }
+
     pub(in crate::host) fn report(&self, status: Option<ReportStatus>) -> Report {
         let graph = self.run.program().graph();
         let Some(data) = self.run.data() else {
@@ -33,6 +40,7 @@ impl Driver {
                 states_executed: 0,
                 session: None,
                 last_session: None,
+                lost_session: None,
                 recursion_depth: 0,
                 return_values: None,
                 output: Value::Null,
@@ -110,6 +118,7 @@ impl Driver {
                 .session(data.frames.get(&frame::ROOT))
                 .map(str::to_owned),
             last_session: latest.map(str::to_owned),
+            lost_session: self.lost_session(data),
             recursion_depth: self.levels_below(data),
             return_values: data.return_values.clone(),
             output: data.output.clone(),

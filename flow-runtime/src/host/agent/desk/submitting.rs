@@ -96,6 +96,9 @@ impl Desk {
     fn repeated(&self, step: String, submission: Submission) -> Result<Submitted, AgentError> {
         let host = &self.driver.host;
         let is_other = match host.recorded_result(self.driver.id, &step)? {
+            PastResult::Recorded(result) if !self.is_ever_handed_out(&result.0.what) => {
+                return Err(self.not_pending(Some(&step)));
+            }
             PastResult::Recorded(result) => {
                 let (action, recorded) = *result;
                 let said = happening(&action, submission);
@@ -192,6 +195,14 @@ impl Desk {
                 Deed::Tool { .. } => self.driver.host.is_for_caller(&action.what),
                 Deed::Shell { .. } | Deed::Call { .. } | Deed::Environment { .. } => false,
             }
+    }
+
+    /// Whether what is to be done is anybody's but the server's.
+    fn is_ever_handed_out(&self, what: &Deed) -> bool {
+        match self.driver.run.is_agent_driven() {
+            true => what.is_for_agent(),
+            false => what.is_asked() || self.driver.host.is_for_caller(what),
+        }
     }
 
     /// Every action that waits for a result.
