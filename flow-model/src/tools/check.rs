@@ -238,7 +238,7 @@ impl<'a> Check<'a> {
             let kind = FaultKind::WrongType {
                 expected: shape.types.clone(),
                 found: noun_of(value),
-                suggestion: requoted(&shape.types, value),
+                suggestion: requoted(&shape.types, value).or_else(|| listed(shape, value)),
             };
             self.fault(name, path, kind);
             return;
@@ -346,6 +346,14 @@ fn requoted(expected: &[Type], value: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The value as a list of it alone, when that makes it fit.
+fn listed(shape: &Shape, value: &Value) -> Option<String> {
+    let item = shape.items.as_deref()?;
+    let fits = item.types.iter().any(|kind| is_a(*kind, value));
+    let is_plain = !value.is_object() && !value.is_array();
+    (fits && is_plain).then(|| format!("[{value}]"))
 }
 
 fn is_a(kind: Type, value: &Value) -> bool {

@@ -50,7 +50,7 @@ pub enum FaultKind {
         expected: Vec<Type>,
         /// The type it has, with its article.
         found: &'static str,
-        /// The value as it would fit, when only quotes make the difference.
+        /// The value as it would fit, when only quotes, or the brackets of a list, make the difference.
         suggestion: Option<String>,
     },
     /// Its number is too small or too large.

@@ -485,6 +485,15 @@ fn a_key_as_editors_write_it_or_mistyped_is_understood() {
 }
 
 #[test]
+fn one_thing_where_a_list_is_wanted_is_shown_as_a_list_of_it() {
+    let fault = only_fault("send_input", json!({"keys": "enter"}));
+    assert_eq!(fault.help.as_deref(), Some("write `[\"enter\"]`"));
+    // What is no item is no list of it.
+    let fault = only_fault("send_input", json!({"keys": 5}));
+    assert_eq!(fault.help, None);
+}
+
+#[test]
 fn a_key_that_does_not_exist_is_found_in_its_list() {
     let fault = only_fault("send_input", json!({"keys": ["ctrl-c", "entr"]}));
     assert_eq!(fault.path, [Segment::Index(1)]);

@@ -255,7 +255,8 @@ impl Reader<'_> {
     fn placed(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), env::home_dir()) {
             (Some(rest), Some(home)) => home.join(rest),
-            _ => self.root.join(path),
+            // Without the `.` that may be all of it.
+            _ => self.root.join(path).components().collect(),
         }
     }
 }

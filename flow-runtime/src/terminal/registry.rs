@@ -472,6 +472,13 @@ impl Terminals {
                 reason: error.to_string(),
             })?,
         };
+        if asked == Some("") {
+            return Err(Error::BadDirectory {
+                directory: PathBuf::from("\"\""),
+                reason: "it has no name; leave `working_directory` out for the usual one"
+                    .to_owned(),
+            });
+        }
         let directory = match asked {
             Some(asked) => base.join(asked),
             None => base,
@@ -480,9 +487,13 @@ impl Terminals {
             directory: directory.clone(),
             reason,
         };
-        let found = directory
-            .canonicalize()
-            .map_err(|error| bad(error.to_string()))?;
+        let found = directory.canonicalize().map_err(|error| {
+            let hint = match asked.is_some_and(|asked| asked.starts_with('~')) {
+                true => "; `~` is not a directory here: write out the home directory",
+                false => "",
+            };
+            bad(format!("{error}{hint}"))
+        })?;
         if !found.is_dir() {
             return Err(bad("it is not a directory".to_owned()));
         }

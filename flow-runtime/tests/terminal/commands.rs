@@ -283,6 +283,13 @@ async fn a_long_line_is_refused_where_the_terminal_would_cut_it() {
         let ran = terms.run(&format!("echo {}", "x".repeat(10_000))).await;
         assert_eq!(ran["output"].as_str().unwrap().len(), 10_001, "{shell}");
     }
+    let terms = Terms::new();
+    terms.open("bash").await;
+    let ran = terms.run(&format!(": {}", "x".repeat(5 << 20))).await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    let told = "put it into a file";
+    assert!(ran["error"].as_str().unwrap().contains(told), "{ran:#}");
+    assert_eq!(terms.run("echo ok").await["output"], "ok\n");
 }
 
 #[tokio::test]
@@ -302,6 +309,10 @@ async fn control_characters_are_refused_and_tabs_are_typed_as_they_are() {
     terms.open("bash").await;
     let ran = terms.run("echo \u{3}").await;
     assert_eq!(ran["status"], "refused", "{ran:#}");
+    let ran = terms.run("echo a\r\necho b\r\n").await;
+    assert_eq!(ran["status"], "refused", "{ran:#}");
+    let told = "end them with `\\n` alone";
+    assert!(ran["error"].as_str().unwrap().contains(told), "{ran:#}");
     let ran = terms.run("printf '%s' 'a\tb'").await;
     assert_eq!(ran["output"], "a\tb", "{ran:#}");
 }

@@ -49,6 +49,10 @@ async fn what_cannot_be_opened_is_an_error_before_anything_starts() {
     assert!(error.contains("/no/such/place"), "{error}");
     let error = refused(&terms, json!({"working_directory": "/etc/passwd"})).await;
     assert!(error.contains("not a directory"), "{error}");
+    let error = refused(&terms, json!({"working_directory": ""})).await;
+    assert!(error.contains("leave `working_directory` out"), "{error}");
+    let error = refused(&terms, json!({"working_directory": "~/x"})).await;
+    assert!(error.contains("write out the home directory"), "{error}");
     for name in ["A=B", "A B", "A\tB", "A\0B", ""] {
         let error = refused(&terms, json!({"environment": {name: "x"}})).await;
         assert!(error.contains(&format!("`{name}` cannot be")), "{error}");

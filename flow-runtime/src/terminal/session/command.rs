@@ -11,7 +11,7 @@ use super::run::{Ran, Run, replacement};
 use super::script::{CLEAR, Handed, Script, is_pasted, is_read_by_line};
 use super::{Phase, QUIET, Session, State};
 use crate::terminal::program::Shell;
-use crate::terminal::pty::MAX_LINE;
+use crate::terminal::pty::{MAX_LINE, MAX_WAITING};
 use crate::terminal::scanner::Held;
 use crate::terminal::{lock, process};
 
@@ -333,8 +333,14 @@ impl Session {
         }
         if written.is_err() {
             state.run = None;
-            let note = "the shell does not read its input";
-            return refuse(CommandStatus::Refused, note.to_owned());
+            let note = match outgoing.len() > MAX_WAITING {
+                true => format!(
+                    "a command of {} bytes cannot be typed: {MAX_WAITING} are the most; put it into a file",
+                    command.len()
+                ),
+                false => "the shell does not read its input".to_owned(),
+            };
+            return refuse(CommandStatus::Refused, note);
         }
         Ok((id, receiver))
     }
@@ -451,6 +457,10 @@ impl Session {
 /// Why a command cannot be typed at all.
 fn refusal(shell: Shell, command: &str) -> Option<Ran> {
     let control = |character: &char| character.is_control() && !matches!(character, '\n' | '\t');
+    if command.contains("\r\n") {
+        let note = "the lines of the command end with `\\r\\n`; end them with `\\n` alone";
+        return Some(Ran::not(CommandStatus::Refused, note));
+    }
     if let Some(found) = command.chars().find(control) {
         let note = format!(
             "the command contains the control character {:?}, which the shell would take for a \
