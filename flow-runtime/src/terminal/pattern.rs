@@ -14,7 +14,7 @@ use super::stream::Stream;
 const MOST: usize = 64;
 static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Pattern>>>> = LazyLock::new(Mutex::default);
 
-/// How much of a match over several lines may lie before the last line.
+/// How much of a match over several lines may lie before the last line, in a search that goes on from another.
 const MAX_LINES_BACK: usize = 64 * 1024;
 
 /// A regular expression that knows what more text could change.
@@ -71,6 +71,11 @@ impl Pattern {
             spans_lines,
             open,
         })
+    }
+
+    /// Whether a match can contain a line end.
+    pub(super) fn spans_lines(&self) -> bool {
+        self.spans_lines
     }
 
     /// Searches a stream from a position on. `ended` says that no more will come.

@@ -51,7 +51,7 @@ pub(super) use between::Way;
 pub(super) use opening::Opening;
 pub use place::Place;
 pub(super) use showing::{Awaited, Showing};
-pub(super) use typing::{Pasted, Sent};
+pub(super) use typing::{Echoed, Pasted, Sent};
 
 /// After this long without output, what a terminal says is taken as said.
 const QUIET: Duration = Duration::from_millis(100);

@@ -16,7 +16,7 @@ use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
-use super::session::{Pasted, Sent, Session, Way};
+use super::session::{Echoed, Pasted, Sent, Session, Way};
 use super::untold::Untold;
 
 /// How long a shell may take to show its first prompt.
@@ -274,15 +274,22 @@ impl Terminals {
             let left = &text[*typed..];
             let line = Part::line(way, text, keys, *typed);
             let all = Part::line(Way::All, text, keys, *typed);
+            let mut echoed = Echoed::Typed;
             let part = match way {
                 // A sequence is a key, who gets much reads on, and a paste is one.
                 Way::Key if left.contains('\x1b') || left.len() > MANY_KEYS => all,
                 Way::Key if session.pastes() && left.trim_end_matches('\n').contains('\n') => all,
                 Way::Key => match left.chars().next() {
-                    Some(key) => Part {
-                        text: *typed + key.len_utf8(),
-                        keys: 0,
-                    },
+                    Some(key) => {
+                        echoed = match *typed == 0 || text[..*typed].ends_with('\n') {
+                            true => Echoed::Line(first_line(left, keys)),
+                            false => Echoed::Before,
+                        };
+                        Part {
+                            text: *typed + key.len_utf8(),
+                            keys: 0,
+                        }
+                    }
                     None => Part {
                         text: *typed,
                         keys: pressed + 1,
@@ -305,7 +312,7 @@ impl Terminals {
             let keys_now = &keys[pressed..part.keys.max(pressed)];
             let sent = match signals {
                 true => Some(session.send(now, keys_now)),
-                false => session.pass((way, &mut passage), now, keys_now),
+                false => session.pass((way, &mut passage), now, keys_now, echoed),
             };
             let Some(sent) = sent else {
                 continue;
@@ -582,6 +589,16 @@ fn interrupts(request: &SendInputRequest) -> bool {
 fn ends_input(request: &SendInputRequest) -> bool {
     let is_end = |key: &Key| key.ctrl && !key.alt && key.code == KeyCode::Char('d');
     request.input_text.contains('\x04') || request.keys.iter().any(is_end)
+}
+
+/// The first line of a text, with the line end that is perhaps a key behind it.
+fn first_line(text: &str, keys: &[Key]) -> String {
+    let is_enter = |key: &Key| !key.ctrl && !key.alt && key.code == KeyCode::Enter;
+    match text.split_once('\n') {
+        Some((line, _)) => format!("{line}\n"),
+        None if keys.first().is_some_and(is_enter) => format!("{text}\n"),
+        None => text.to_owned(),
+    }
 }
 
 /// How many there are of something.

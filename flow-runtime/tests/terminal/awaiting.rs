@@ -401,3 +401,21 @@ async fn what_comes_at_a_prompt_begins_a_line() {
         assert_eq!(terms.expect("^said$").await, "said", "{shell} {prompt}");
     }
 }
+
+#[tokio::test]
+async fn a_match_over_a_hundred_kilobytes_is_found_while_they_come() {
+    let terms = Terms::new();
+    terms.open("bash").await;
+    terms
+        .send(
+            "echo BE''GIN; head -c 102400 /dev/zero | tr '\\0' x | fold -w 80; echo; echo wait''ing; \
+             while [ ! -e go ]; do sleep 0.02; done; echo EN''D\n",
+        )
+        .await;
+    let goes = async {
+        terms.expect_screen("waiting").await;
+        std::fs::write(terms.home().join("go"), "").unwrap();
+    };
+    let (found, ()) = tokio::join!(terms.expect("(?s)BEGIN.*END"), goes);
+    assert!(found.len() > 102_400, "{}", found.len());
+}

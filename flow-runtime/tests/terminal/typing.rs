@@ -39,6 +39,32 @@ async fn a_newline_at_a_prompt_is_the_key_enter_whatever_ctrl_j_means_there() {
 }
 
 #[tokio::test]
+async fn a_line_editor_in_a_shell_without_one_shows_no_answer() {
+    for (program, prompt, line) in [
+        ("python3 -q", ">>>", "print('NEE' + 'DLE')"),
+        ("bash --norc", "[#$]", "echo NEE''DLE"),
+        ("env -i TERM=dumb bash --norc", "[#$]", "echo NEE''DLE"),
+        ("zsh -f", "[%#]", "echo NEE''DLE"),
+    ] {
+        let terms = Terms::new();
+        terms.open("dash").await;
+        terms.send(&format!("{program}\n")).await;
+        terms.expect(prompt).await;
+        for times in 0..3 {
+            if times == 1 {
+                let entered = json!({"input_text": line, "keys": ["enter"]});
+                terms.call("send_input", entered).await;
+            } else {
+                terms.send(&format!("{line}\n")).await;
+            }
+            let found = terms.expect("(?s)NEE.*?DLE").await;
+            assert_eq!(found, "NEEDLE", "{program} {times}");
+            terms.expect(prompt).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_newline_is_the_key_enter_to_whoever_reads_keys() {
     let terms = Terms::new();
     terms.open("bash").await;

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::place::{Looks, Rest};
 use super::run::{Ran, Run, replacement};
 use super::script::{CLEAR, Handed, Script, is_pasted, is_read_by_line};
-use super::{Phase, QUIET, Session, State};
+use super::{Echoed, Phase, QUIET, Session, State};
 use crate::terminal::program::Shell;
 use crate::terminal::pty::{MAX_LINE, MAX_WAITING};
 use crate::terminal::scanner::Held;
@@ -314,7 +314,7 @@ impl Session {
         state.next_waiter += 1;
         let id = state.next_waiter;
         state.unsettled = false;
-        state.expect("", mode, None);
+        state.expect("", Echoed::Typed, mode, None);
         state.run = Some(Run::new(id, script, keep, Some(sender)));
         state.mode = mode;
         // What zsh fills its line from takes the place of all that; fish may be searching its history.

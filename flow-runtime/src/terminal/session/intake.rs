@@ -507,6 +507,7 @@ mod tests {
     use super::*;
     use crate::terminal::options::Options;
     use crate::terminal::pty::Mode;
+    use crate::terminal::session::Echoed;
 
     /// What fish writes between a command and the next, with a line typed meanwhile that the kernel
     /// has echoed or not.
@@ -546,8 +547,8 @@ mod tests {
                 echo: shell == Shell::Posix,
                 lines: shell == Shell::Posix,
             };
-            state.expect("half", mode, Some(7));
-            state.expect("\x03", mode, Some(7));
+            state.expect("half", Echoed::Typed, mode, Some(7));
+            state.expect("\x03", Echoed::Typed, mode, Some(7));
             state.take(format!("half^C\r\n{}{}", mark("D;130"), mark("A")).as_bytes());
             assert!(state.interrupt.is_some(), "{shell:?}");
             state.take(b"# ");
@@ -606,7 +607,7 @@ mod tests {
                 let before = state.stream.end();
                 let mode = Mode { echo: deed % 2 == 0, lines: deed % 3 == 0 };
                 match deed {
-                    0..4 => state.expect(typed, mode, Some(6 + i32::from(*deed))),
+                    0..4 => state.expect(typed, Echoed::Typed, mode, Some(6 + i32::from(*deed))),
                     4 => state.release(),
                     5 => {
                         state.left_over = true;

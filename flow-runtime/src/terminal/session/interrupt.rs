@@ -414,6 +414,7 @@ mod tests {
     use super::*;
     use crate::terminal::options::Options;
     use crate::terminal::pty::Mode;
+    use crate::terminal::session::Echoed;
 
     #[test]
     fn fish_is_at_its_prompt_when_it_has_answered_the_last_key_it_was_asked_with() {
@@ -424,8 +425,8 @@ mod tests {
             echo: false,
             lines: false,
         };
-        state.expect("half", editing, Some(7));
-        state.expect("\x03", editing, Some(7));
+        state.expect("half", Echoed::Typed, editing, Some(7));
+        state.expect("\x03", Echoed::Typed, editing, Some(7));
         let asked = |state: &mut State, key| {
             state.interrupt.as_mut().expect("an interrupt").asked = Some(key);
         };

@@ -340,7 +340,7 @@ impl State {
     /// Types a command, as [`Session::run`] does when nothing stands against it.
     #[cfg(test)]
     pub(super) fn run_lines(&mut self, command: &str, mode: Mode) {
-        self.expect("", mode, None);
+        self.expect("", super::Echoed::Typed, mode, None);
         self.run = Some(Run::new(1, Script::by_line(command), 100, None));
         self.mode = mode;
         self.type_line();

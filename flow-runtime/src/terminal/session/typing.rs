@@ -36,6 +36,17 @@ pub(in crate::terminal) enum Pasted {
     ToProgram,
 }
 
+/// What of an input a line editor is expected to show.
+#[derive(Debug)]
+pub(in crate::terminal) enum Echoed {
+    /// What is typed.
+    Typed,
+    /// This line, of which the first key is typed; the others follow one by one.
+    Line(String),
+    /// Nothing more: it is expected since the first key of the line.
+    Before,
+}
+
 impl Session {
     /// Whether who reads what is typed takes pasted text.
     pub(in crate::terminal) fn pastes(&self) -> bool {
@@ -44,7 +55,7 @@ impl Session {
 
     /// Types text and presses keys, whoever reads them.
     pub(in crate::terminal) fn send(&self, text: &str, keys: &[Key]) -> Result<Sent, Error> {
-        self.type_in(lock(&self.state), text, keys)
+        self.type_in(lock(&self.state), text, keys, Echoed::Typed)
     }
 
     /// Somebody is about to press ctrl-c: no line of a command is typed before that any more.
@@ -60,6 +71,7 @@ impl Session {
         (way, passage): (Way, &mut Passage<'_>),
         text: &str,
         keys: &[Key],
+        echoed: Echoed,
     ) -> Option<Result<Sent, Error>> {
         let mut state = lock(&self.state);
         match passage.way_in(&state)? {
@@ -71,7 +83,7 @@ impl Session {
             run.mix(way);
         }
         state.goes_on = passage.begins();
-        Some(self.type_in(state, text, keys))
+        Some(self.type_in(state, text, keys, echoed))
     }
 
     fn type_in(
@@ -79,6 +91,7 @@ impl Session {
         mut state: MutexGuard<'_, State>,
         text: &str,
         keys: &[Key],
+        echoed: Echoed,
     ) -> Result<Sent, Error> {
         // What is not typed is not gone on with.
         let goes_on = std::mem::take(&mut state.goes_on);
@@ -144,7 +157,7 @@ impl Session {
         // A shell that rests at its prompt has read all that was typed ahead.
         state.ahead &= state.unsettled || state.phase != Phase::Prompt;
         state.goes_on = goes_on;
-        state.expect(&typed, mode, self.pty.foreground());
+        state.expect(&typed, echoed, mode, self.pty.foreground());
         let written = self.pty.write(&bytes);
         drop(state);
         // Held text, if any, is let go in time.
@@ -180,7 +193,13 @@ impl State {
 
     /// Prepares for the echo of what is about to be typed, and puts the mark where what it brings
     /// about begins. `\r` stands for a line end in pasted text, which enters nothing.
-    pub(super) fn expect(&mut self, typed: &str, mode: Mode, addressee: Option<i32>) {
+    pub(super) fn expect(
+        &mut self,
+        typed: &str,
+        echoed: Echoed,
+        mode: Mode,
+        addressee: Option<i32>,
+    ) {
         let shown = typed;
         let typed = &*self.meant(typed, mode);
         self.flush_clean();
@@ -192,7 +211,8 @@ impl State {
         let before = self.typed_at.replace(now);
         // Else it has yet to be shown, and this behind it.
         let is_shown = before.is_none_or(|before| now - before >= LONG_QUIET);
-        if is_fresh || is_shown {
+        let is_within = matches!(echoed, Echoed::Before);
+        if is_fresh || is_shown && !is_within {
             self.release();
             self.echo.forget(&mut String::new());
             self.edited_later = false;
@@ -250,6 +270,11 @@ impl State {
             // edits lines does so for that command.
             let shell = self.shell.is_some() && addressee == Some(self.pid);
             let draws = self.screen.wants_bracketed_paste() && !self.screen.is_alternate();
+            let typed = match &echoed {
+                Echoed::Typed => typed,
+                Echoed::Line(line) => line.as_str(),
+                Echoed::Before => return,
+            };
             if shell && self.phase != Phase::Running {
                 self.echo.expect(typed, Echoer::Later);
             } else if draws && !self.echo.is_drawn() {

@@ -18,8 +18,12 @@ pub(super) struct Waiter {
     id: u64,
     pattern: Arc<Pattern>,
     target: AwaitTarget,
+    /// Where what it may find begins.
+    start: u64,
     /// Where the next search begins.
     from: u64,
+    /// How far all of it was searched, and not only what is near its end.
+    searched: u64,
     /// The screen that was searched last.
     version: u64,
     pub(super) tentative: bool,
@@ -44,11 +48,14 @@ impl Session {
         let mut state = lock(&self.state);
         state.next_waiter += 1;
         let id = state.next_waiter;
+        let start = state.consumed.max(state.call);
         let waiter = Waiter {
             id,
             pattern,
             target,
-            from: state.consumed.max(state.call),
+            start,
+            from: start,
+            searched: start,
             version: u64::MAX,
             tentative: false,
             answer: Some(sender),
@@ -96,6 +103,59 @@ impl State {
         self.holds() || self.waiters.iter().any(|waiter| waiter.tentative)
     }
 
+    /// What somebody waits for in the stream. A match over more lines than are searched every time is
+    /// found when all is searched, as nothing more is about to come or the time is up.
+    fn search(&mut self, waiter: &mut Waiter, quiet: bool, all: bool) -> Option<String> {
+        waiter.start = waiter.start.max(self.consumed);
+        waiter.from = waiter.from.max(waiter.start);
+        let end = self.stream.end();
+        let is_part = |waiter: &Waiter| {
+            waiter.pattern.spans_lines() && waiter.from > waiter.start && waiter.searched < end
+        };
+        if all && is_part(waiter) {
+            waiter.from = waiter.start;
+        }
+        let mut found = waiter.pattern.search(&self.stream, waiter.from, quiet);
+        if waiter.from == waiter.start {
+            waiter.searched = end;
+        } else if is_part(waiter) && !matches!(found, Found::Nothing(_)) {
+            // The first match may have begun before.
+            found = waiter.pattern.search(&self.stream, waiter.start, quiet);
+        }
+        match found {
+            Found::Match(text, end) => {
+                self.consumed = end;
+                Some(match self.stream.since(end) {
+                    "" => self.without_begun(text),
+                    _ => text,
+                })
+            }
+            Found::Tentative(..) => {
+                waiter.tentative = true;
+                None
+            }
+            Found::Nothing(resume) => {
+                waiter.from = resume;
+                waiter.tentative = is_part(waiter);
+                None
+            }
+        }
+    }
+
+    /// Searches all that somebody waits for once more, whose time is up.
+    fn search_again(&mut self, id: u64) {
+        let Some(at) = self.waiters.iter().position(|waiter| waiter.id == id) else {
+            return;
+        };
+        let mut waiter = self.waiters.swap_remove(at);
+        if waiter.target == AwaitTarget::Stream
+            && let Some(found) = self.search(&mut waiter, false, true)
+            && let Some(answer) = waiter.answer.take()
+        {
+            let _ = answer.send(Some(found));
+        }
+    }
+
     /// Answers whoever can be answered. `quiet` says that nothing more is about to come.
     fn settle(&mut self, quiet: bool) {
         if quiet && self.holds() {
@@ -106,26 +166,7 @@ impl State {
         for waiter in &mut waiters {
             waiter.tentative = false;
             let found = match waiter.target {
-                AwaitTarget::Stream => {
-                    waiter.from = waiter.from.max(self.consumed);
-                    match waiter.pattern.search(&self.stream, waiter.from, quiet) {
-                        Found::Match(text, end) => {
-                            self.consumed = end;
-                            Some(match self.stream.since(end) {
-                                "" => self.without_begun(text),
-                                _ => text,
-                            })
-                        }
-                        Found::Tentative(..) => {
-                            waiter.tentative = true;
-                            None
-                        }
-                        Found::Nothing(resume) => {
-                            waiter.from = resume;
-                            None
-                        }
-                    }
-                }
+                AwaitTarget::Stream => self.search(waiter, quiet, quiet),
                 AwaitTarget::Screen => {
                     let version = self.screen.version();
                     let fresh = version != waiter.version;
@@ -153,7 +194,7 @@ impl Watching {
             Ok(found) => found.ok().flatten(),
             Err(_) => {
                 // A match that came meanwhile is consumed, so it must be told.
-                self.end();
+                lock(&self.session.state).search_again(self.id);
                 self.receiver.try_recv().ok().flatten()
             }
         }
