@@ -1287,7 +1287,7 @@ impl Watch for Over {
 
 #[test]
 fn a_run_that_was_let_go_of_goes_on_when_the_time_for_an_answer_is_up() {
-    let of_a_prompt = "name: asks
+    let of_a_prompt = "name: states
 initial_state: ask
 states:
   ask:
@@ -1305,7 +1305,12 @@ steps:
   - {id: c, type: call, workflow: middle, timeout: 0.2, on_error: continue}
   - {type: return, value: late}
 ";
-    for definition in [of_a_prompt, of_a_call] {
+    let behind_an_answer = "name: behind
+steps:
+  - {id: c, type: call, workflow: middle}
+  - {id: q, type: prompt, kind: confirm, message: 'Now?', timeout: 0.2, on_error: continue}
+";
+    for definition in [of_a_prompt, of_a_call, behind_an_answer] {
         let place = Place::new();
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
         let mut options = place.options();
@@ -1314,13 +1319,23 @@ steps:
         options.watch = Arc::new(Over(tell));
         let host = Host::new(options);
         place.runtime.block_on(async {
+            let keeper = host.clone();
+            tokio::spawn(async move { keeper.keep_times().await });
             let graph = graph(definition);
             let inputs = Value::map::<&str>([]);
             let start = host.start(&graph, &inputs, StartOptions::default());
             let run = start.await.unwrap();
-            let stands = host.drive_in_background(run).end().await;
-            assert_eq!(stands.unwrap().unwrap().status, ReportStatus::Waiting);
-            assert!(host.driven(run).is_none());
+            let mut stands = host.drive(run).await.unwrap();
+            if definition == behind_an_answer {
+                let pending = host.pending(&stands).unwrap();
+                let answer = Happening::Completed {
+                    action: pending[0].action.id,
+                    result: Value::from(&json!({"confirmed": true})),
+                };
+                host.record(pending[0].run, answer).await.unwrap();
+                stands = host.drive(run).await.unwrap();
+            }
+            assert_eq!(stands.status, ReportStatus::Waiting, "{:?}", stands.error);
             while told.recv().await != Some(run) {}
             if let Some(driven) = host.driven(run) {
                 driven.end().await.unwrap().unwrap();

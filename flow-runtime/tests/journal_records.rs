@@ -287,7 +287,7 @@ fn the_record_of_a_run_changes_with_its_events() {
     assert_eq!((record.started_at, record.updated_at), (1001, 50));
     assert_eq!((record.wake_at, record.parent), (Some(900), Some(id(99))));
     assert_eq!(journal.output(run).unwrap(), None);
-    assert_eq!(journal.next_wake().unwrap(), Some(900));
+    assert_eq!(journal.next_wake(899).unwrap(), Some(900));
     assert_eq!(journal.due(899, 10).unwrap(), []);
     assert_eq!(journal.due(900, 10).unwrap(), [record]);
 
@@ -305,7 +305,7 @@ fn the_record_of_a_run_changes_with_its_events() {
     assert_eq!(record.error.as_deref(), Some("no luck"));
     assert!(record.has_output);
     assert_eq!(journal.output(run).unwrap(), Some(output.into_bytes()));
-    assert_eq!(journal.next_wake().unwrap(), None);
+    assert_eq!(journal.next_wake(0).unwrap(), None);
 }
 
 #[test]

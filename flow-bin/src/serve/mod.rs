@@ -228,6 +228,10 @@ pub(crate) fn run(arguments: &ServeArguments, output: &mut Output) -> Result<Exi
         }
         let watched = Arc::clone(&server);
         let look_out = tokio::spawn(async move { watched.shelves.look_out().await });
+        if !arguments.read_only {
+            let host = server.host.clone();
+            tokio::spawn(async move { host.keep_times().await });
+        }
         let served = match &arguments.http {
             None => stdio::serve(&server, interrupts).await,
             Some(address) => {

@@ -1,112 +1,75 @@
 //! Runs that wait for somebody, and have a time for it, go on when it is up, although nobody drives
-//! them then.
+//! them. When that is, the journal knows, whoever has let go of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
-
-use super::local::{Error, Host, Inner, Report, ReportStatus, now};
+use super::driver::Driver;
+use super::local::{Error, Host, now};
 use crate::journal::{RunId, Status};
 
-/// How long nobody looks at the time: a machine that slept has another one than was waited for.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// When the time is up of runs that this host has let go of.
-#[derive(Default)]
-pub(super) struct Alarms(Arc<Clock>);
-
-#[derive(Default)]
-struct Clock {
-    set: Mutex<Set>,
-    /// Tells whoever waits that one was set.
-    changed: Notify,
-}
-
-#[derive(Default)]
-struct Set {
-    /// In milliseconds since 1970.
-    times: HashMap<RunId, u64>,
-    /// Waits for the first of them.
-    waits: Option<JoinHandle<()>>,
-}
-
-impl Clock {
-    fn set(&self) -> MutexGuard<'_, Set> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How long it is to the first time; `None` when there is none any more, and nobody waits.
-    fn pause(&self) -> Option<Duration> {
-        let mut set = self.set();
-        let first = set.times.values().min().copied();
-        if first.is_none() {
-            set.waits = None;
-        }
-        first.map(|at| Duration::from_millis(at.saturating_sub(now())))
-    }
-
-    /// Takes away the runs whose time is up.
-    fn due(&self) -> Vec<RunId> {
-        let at = now();
-        let mut set = self.set();
-        let due = set.times.extract_if(|_, time| *time <= at);
-        due.map(|(run, _)| run).collect()
-    }
-}
+/// How long it may take to hear of what another process has recorded.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long nothing is tried again, in milliseconds.
+const AGAIN: u64 = 60_000;
+/// Runs that are looked at together.
+const TOGETHER: usize = 10_000;
 
 impl Host {
-    /// A run was let go of that was driven in the background since `began`: it goes on here when
-    /// the time is up that it has for what it waits for, unless that was before.
-    pub(super) fn set_alarm(&self, report: &Report, began: u64) -> Result<(), Error> {
-        let mut due = None;
-        if report.status == ReportStatus::Waiting {
-            let pending = self.pending(report)?;
-            let times = pending.iter().filter_map(|awaited| awaited.answer_by);
-            due = times.min().filter(|at| *at > began);
+    /// Goes on in the background with the runs of the journal that wait for somebody who has no more
+    /// time to answer, until the host is told to stop. What this host lets go of goes on in time, what
+    /// another process does within seconds. Those that agents drive keep the time themselves.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn keep_times(&self) {
+        let mut stop = self.inner.stop.subscribe();
+        let mut tried = HashMap::new();
+        loop {
+            let at = now();
+            // What cannot be read now may be the next time.
+            let _ = self.ring(at, &mut tried);
+            let next = self.journal().next_wake(at).ok().flatten();
+            let pause = next.map_or(LOOK_EVERY, |next| {
+                Duration::from_millis(next.saturating_sub(now())).min(LOOK_EVERY)
+            });
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = self.inner.waits.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
         }
-        let clock = &self.inner.alarms.0;
-        let mut set = clock.set();
-        let Some(due) = due else {
-            set.times.remove(&report.run);
-            return Ok(());
-        };
-        set.times.insert(report.run, due);
-        // The runtime that somebody waited in may be gone.
-        if set.waits.as_ref().is_none_or(JoinHandle::is_finished) {
-            let host = Arc::downgrade(&self.inner);
-            let stop = self.inner.stop.subscribe();
-            set.waits = Some(tokio::spawn(wait(host, Arc::clone(clock), stop)));
+    }
+
+    /// Goes on with the runs whose time is up. What could not go on here is tried again later.
+    fn ring(&self, at: u64, tried: &mut HashMap<(RunId, Option<u64>), u64>) -> Result<(), Error> {
+        let due = self.journal().due(at, TOGETHER)?;
+        tried.retain(|_, since| at.saturating_sub(*since) < AGAIN);
+        for record in due {
+            let time = (record.id, record.wake_at);
+            if record.status == Status::Waiting
+                && !tried.contains_key(&time)
+                && self.goes_on_late(record.id).unwrap_or(true)
+            {
+                tried.insert(time, at);
+            }
         }
-        drop(set);
-        clock.changed.notify_one();
         Ok(())
     }
 
-    /// The time of a run is up. Whoever else went on with it has seen to that.
-    fn ring(&self, run: RunId) {
-        let record = self.journal().run(run);
-        if record.is_ok_and(|record| record.status == Status::Waiting) {
-            drop(self.drive_in_background(run));
+    /// Goes on with a run that has waited long enough; `false` where somebody drives it, who has heard
+    /// of the time.
+    fn goes_on_late(&self, run: RunId) -> Result<bool, Error> {
+        let outermost = self.outermost(run)?;
+        if self.journal().is_held(outermost) {
+            return Ok(false);
         }
-    }
-}
-
-/// Waits for the times that are set, as long as there are any, and as the host lives.
-async fn wait(host: Weak<Inner>, clock: Arc<Clock>, mut stop: watch::Receiver<bool>) {
-    while let Some(pause) = clock.pause() {
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => return,
-            () = clock.changed.notified() => {}
-            () = tokio::time::sleep(pause.min(LONGEST)) => {}
+        let waits = self.journal().run(outermost)?.status == Status::Waiting;
+        if waits && !Driver::open(self.clone(), outermost)?.run.is_agent_driven() {
+            drop(self.drive_in_background(outermost));
         }
-        let Some(inner) = host.upgrade() else {
-            return;
-        };
-        let host = Host { inner };
-        clock.due().into_iter().for_each(|run| host.ring(run));
+        Ok(true)
     }
 }

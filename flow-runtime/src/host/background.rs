@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::local::{Error, Host, Report, now};
+use super::local::{Error, Host, Report};
 use crate::journal::RunId;
 
 /// The runs that a host drives in the background.
@@ -128,8 +128,7 @@ impl Host {
     }
 
     /// Drives a run in the background, if that is not done already, as [`Host::drive`] would: to
-    /// its end, or until it waits for somebody. What is recorded here meanwhile is not missed. When the
-    /// time is up that it has for an answer, it is driven again, as long as the host and the runtime are there.
+    /// its end, or until it waits for somebody. What is recorded here meanwhile is not missed.
     ///
     /// # Panics
     ///
@@ -159,12 +158,7 @@ impl Host {
             let mut interest = interest;
             let host = interest.host.clone();
             let report = loop {
-                let began = now();
                 let report = host.drive(run).await;
-                // What cannot be read now is read by whoever looks at the run.
-                if let Ok(report) = &report {
-                    let _ = host.set_alarm(report, began);
-                }
                 if !host.inner.background.goes_on(run) {
                     interest.over = true;
                     break report;

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flow_model::graph::Graph;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
-use super::alarm::Alarms;
 use super::background::Background;
 use super::called::Pending;
 use super::driver::{Caller, Driver};
@@ -331,8 +330,8 @@ pub(super) struct Inner {
     pub(super) unbegun: Unbegun,
     /// Runs driven in the background.
     pub(super) background: Background,
-    /// When those that wait have no more time.
-    pub(super) alarms: Alarms,
+    /// Tells whoever keeps the times that a run waits.
+    pub(super) waits: Notify,
     pub(super) stop: watch::Sender<bool>,
     /// What is known of the terminal sessions of runs.
     pub(super) sessions: RunSessions,
@@ -356,7 +355,7 @@ impl Host {
                 fresh: Mutex::default(),
                 unbegun: Unbegun::default(),
                 background: Background::default(),
-                alarms: Alarms::default(),
+                waits: Notify::new(),
                 stop: watch::Sender::new(false),
                 sessions: RunSessions::default(),
                 presences: Presences::default(),

@@ -241,16 +241,17 @@ impl Journal {
         })
     }
 
-    /// When the next run wants to go on.
+    /// When the next run wants to go on after this time.
     ///
     /// # Errors
     ///
     /// Those of reading the file.
-    pub fn next_wake(&self) -> Result<Option<u64>, Error> {
+    pub fn next_wake(&self, after: u64) -> Result<Option<u64>, Error> {
         self.read(|connection| {
-            let find = "SELECT min(wake_at) FROM runs WHERE wake_at IS NOT NULL";
+            let find = "SELECT min(wake_at) FROM runs WHERE wake_at > ?1";
             let mut statement = connection.prepare_cached(find)?;
-            statement.query_row([], |row| row.get(0))
+            let after = i64::try_from(after).unwrap_or(i64::MAX);
+            statement.query_row([after], |row| row.get(0))
         })
     }
 

@@ -206,6 +206,9 @@ impl Driver {
         match self.host.journal().submit(append).await {
             Ok(_) => {
                 self.listed = listed;
+                if let Listed::Waiting = listed {
+                    self.host.inner.waits.notify_one();
+                }
                 Ok(())
             }
             Err(journal::Error::Fenced { .. }) => Ok(()),
