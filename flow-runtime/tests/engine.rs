@@ -17,7 +17,7 @@ use flow_runtime::host::agent::{Agents, Patience, Submission, TaskPage};
 use flow_runtime::host::{
     Host, HostOptions, NoWorkflow, Pending, Report, ReportStatus, StartOptions, Watch, Workflows,
 };
-use flow_runtime::journal::{Append, Journal, NewRun, RunId};
+use flow_runtime::journal::{Append, Journal, NewRun, RunId, RunUpdate, Status};
 use flow_runtime::run::{
     ActionId, Allowance, Deed, Effect, Ending, Evaluator, Event, Expressions, FailureKind,
     Happening, Program, Run, Start,
@@ -1383,6 +1383,17 @@ fn the_time_of_a_call_runs_while_what_it_called_waits_for_somebody() {
         let status = host.journal().run(called).unwrap().status;
         assert_eq!(status, flow_runtime::journal::Status::Cancelled);
 
+        // An agent that answers then is told so, by the name that it knows.
+        let answer = Submission {
+            result: Some(Value::from(&json!(true))),
+            ..Submission::default()
+        };
+        let agents = Agents::keeping(host, 10);
+        let patience = Patience::of(Duration::from_secs(30));
+        let told = agents.submit(run, Some("c/ask"), answer, TaskPage::default(), patience);
+        let note = place.runtime.block_on(told).unwrap().note.unwrap();
+        assert!(note.contains("`c/ask` comes too late"), "{note}");
+
         // Whoever resumes it finds the same.
         let place = Place::new();
         let host = host_that_calls(&place);
@@ -1391,6 +1402,60 @@ fn the_time_of_a_call_runs_while_what_it_called_waits_for_somebody() {
         assert_eq!(report.output, Value::text("late"), "{:?}", report.error);
         let status = host.journal().run(called).unwrap().status;
         assert_eq!(status, flow_runtime::journal::Status::Cancelled);
+    }
+}
+
+#[test]
+fn what_was_over_in_time_counts_although_it_is_heard_of_late() {
+    const CHILD: &str = "name: child
+steps:
+  - {id: ask, type: prompt, kind: confirm, message: 'Go?', output_to: go}
+";
+    let of_the_call = "  - {id: c, type: call, workflow: child, timeout: 60, on_error: continue}
+  - {type: return, value: in time, when: '{{ state.last_error is none }}'}
+";
+    let around_it = "  - id: box
+    type: condition
+    if: '{{ true }}'
+    timeout: 60
+    on_error: continue
+    then: [{id: c, type: call, workflow: child}, {type: return, value: in time}]
+";
+    for step in [of_the_call, around_it] {
+        for (answered_at, output) in [(2_000, "in time"), (62_000, "late")] {
+            let definition = format!(
+                "state: {{last_error: null}}\nsteps:\n{step}  - {{type: return, value: late}}\n"
+            );
+            let place = Place::new();
+            let mut options = place.options();
+            options.workflows = Arc::new(Children(vec![("child", CHILD)]));
+            let host = Host::new(options);
+            let run = began_long_ago(&place, &host, &definition);
+            let call = host.report(run).unwrap().pending.remove(0).action;
+            let called = Host::called_by(run, &call);
+            begin_long_ago(&place, &host, CHILD, called, Some(run));
+            let event = Event {
+                at: answered_at,
+                what: answer_to(&host, called, &json!({"confirmed": true})),
+            };
+            let body = serde_json::to_vec(&event).unwrap();
+            let over = RunUpdate::at(answered_at).status(Status::Completed);
+            let append = Append::after(called, 1)
+                .event(answered_at, "completed", body)
+                .update(over);
+            let journal = host.journal();
+            place
+                .runtime
+                .block_on(async { journal.submit(append).await })
+                .unwrap();
+            let report = place.runtime.block_on(host.drive(run)).unwrap();
+            assert_eq!(
+                report.output,
+                Value::text(output),
+                "{step}: {:?}",
+                report.error
+            );
+        }
     }
 }
 

@@ -49,6 +49,11 @@ async def looking_at_a_run_leaves_its_record_as_it_is(place):
         assert "flow resume" in run["pending"], run
         shown = json.loads(await place.flow("show", run["run_id"], "--format", "json"))
         expect(shown, interrupted=True, pending=[])
+    async with place.connect() as client:
+        for run in runs:
+            # Nobody goes on with it, so that nobody waits that long.
+            stands = await call(client, "get_workflow_status", {"workflow_id": run, "wait_seconds": 600})
+            expect(stands, status="waiting", interrupted=True)
 
 
 async def a_question_is_answered_while_something_goes_on_beside_it(place):

@@ -281,7 +281,12 @@ async fn get_workflow_status(
             log: request.include_log,
             cursor: request.log_cursor.as_deref(),
         };
-        let status = standing::status(&server, run, left(), extent).await?;
+        // Where nobody goes on with it, nothing is waited for.
+        let wait = match standing::is_alive(&server, run) {
+            true => left(),
+            false => Duration::ZERO,
+        };
+        let status = standing::status(&server, run, wait, extent).await?;
         // Whoever is about to go on with it may not have done so when it was looked at.
         let goes_on = has_settled && status.status == LoopStatus::Running;
         if !goes_on || left() < LOOK_EVERY {

@@ -1,7 +1,7 @@
 //! Following the runs that this process drives, whoever asked for them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flow_runtime::host::{self, Driven, Report};
 use flow_runtime::journal::{self, RunId, Status};
@@ -13,6 +13,9 @@ use super::tool::{Call, Refused};
 
 /// How often the journal is looked at for a run that is driven elsewhere.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long nobody may have a run before it counts as interrupted.
+const LEFT_FOR: Duration = Duration::from_secs(1);
 
 /// How a run stood when it was let go of.
 #[derive(Clone, Debug)]
@@ -81,7 +84,17 @@ impl Server {
         let settled = async {
             let mut look = tokio::time::interval(LOOK_EVERY);
             look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let mut left_since = None;
             while self.is_going(run) {
+                // Nobody goes on with a run that was interrupted, unless it is just being taken up.
+                let since = match standing::is_alive(self, run) {
+                    true => None,
+                    false => Some(left_since.unwrap_or_else(Instant::now)),
+                };
+                left_since = since;
+                if since.is_some_and(|since| since.elapsed() >= LEFT_FOR) {
+                    return;
+                }
                 // A run that is driven here may also be let go of.
                 match self.host.driven(run) {
                     Some(driven) => tokio::select! {

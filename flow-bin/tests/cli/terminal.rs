@@ -239,6 +239,36 @@ fn what_a_command_in_a_terminal_wrote_is_in_the_log() {
 }
 
 #[test]
+fn what_a_command_in_a_terminal_has_written_is_in_the_log_although_it_was_stopped() {
+    let late = "initial_state: open
+states:
+  open:
+    action: {tool: open_terminal, params: {shell: bash}}
+    transitions: [{condition: success, next_state: much}]
+  much:
+    action: {tool: run_command, params: {command: 'seq 1 100000'}}
+    transitions: [{condition: success, next_state: say}]
+  say:
+    action: {tool: run_command, params: {command: 'echo early; sleep 100'}}
+    timeout: 2
+    on_timeout: end
+  end: {action: {type: shell, command: 'true'}}
+";
+    let place = Place::with(&[("late.yaml", late)]);
+    let ran = place.run(&["run", "late.yaml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = place.run(&["logs", "latest", "--step", "say"]);
+    assert_eq!(log.stdout, "early\n");
+    let log = place.run(&["logs", "latest", "--step", "much"]).stdout;
+    assert!(
+        log.starts_with("[what came before this was dropped]\n"),
+        "{}",
+        &log[..100]
+    );
+    assert!(log.ends_with("\n100000\n"));
+}
+
+#[test]
 fn a_run_that_has_failed_is_said_to_have_lost_its_terminal() {
     let fails = OPENS.replace("echo hello", "cat /nowhere");
     let place = Place::with(&[("fails.yaml", &fails)]);

@@ -60,24 +60,23 @@ impl Host {
         // Asking for a secret is not part of the action.
         let late = now().saturating_sub(asked);
         let own = matches!(action.what, Deed::Call { .. });
-        let work = async {
+        let work = async |told| {
             let happening = self.deed(doing, &prepared, told).await;
             happening.map(|it| if own { it } else { foreign(it) })
         };
         let Some(deadline) = action.deadline else {
-            return work.await;
+            return work(told).await;
         };
         let left = Duration::from_millis(deadline.saturating_add(late).saturating_sub(now()));
-        if left.is_zero() {
-            // What was over in time is heard of late.
-            return match own && self.is_over(called(run, action)) {
-                true => work.await,
-                false => Some(timed_out()),
-            };
+        if !left.is_zero()
+            && let Ok(happening) = tokio::time::timeout(left, work(told)).await
+        {
+            return happening;
         }
-        match tokio::time::timeout(left, work).await {
-            Ok(happening) => happening,
-            Err(_) => Some(timed_out()),
+        // What was over in time is heard of late.
+        match own && self.was_over(called(run, action), deadline) {
+            true => work(Vec::new()).await,
+            false => Some(timed_out()),
         }
     }
 
@@ -414,9 +413,10 @@ impl Host {
         })
     }
 
-    fn is_over(&self, run: RunId) -> bool {
+    /// Whether a run was over by a time, in milliseconds since 1970.
+    pub(super) fn was_over(&self, run: RunId, by: u64) -> bool {
         let record = self.journal().run(run);
-        record.is_ok_and(|record| record.status.is_final())
+        record.is_ok_and(|record| record.status.is_final() && record.updated_at <= by)
     }
 
     /// Returns when a run that is driven elsewhere is over, or, if only that is in the way, driven
@@ -602,7 +602,7 @@ impl Host {
             };
             let told = format!("the workflow `{}` {how}: ", report.workflow);
             // One that calls itself says once that it has failed.
-            let reason = reason.strip_prefix(&told).unwrap_or(&reason);
+            let reason = reason.rsplit(&told).next().unwrap_or(&reason);
             let message = format!("{told}{reason}");
             // A run that its own limit ended has timed out for whoever called it.
             let kind = match report.error.map(|error| error.kind) {

@@ -34,6 +34,8 @@ use record::restored;
 
 pub(super) use hold::Caller;
 
+/// How long a time that has come waits for what was over before.
+const LOOK_SOON: Duration = Duration::from_millis(20);
 /// How often a host looks whether somebody else has written to its run.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -299,7 +301,10 @@ impl Driver {
             return Ok(());
         }
         due.sort_unstable();
-        for (_, timer) in due {
+        for (until, timer) in due {
+            if self.unheard_ends(until).next().is_some() {
+                break;
+            }
             while self.sleeps_for(timer) && !self.tasks.contains_key(&timer) {
                 match self.append(Happening::Woke { timer }).await {
                     Ok(effects) => effects.into_iter().for_each(|effect| self.act(effect)),
@@ -352,6 +357,19 @@ impl Driver {
     pub(super) fn answered_by(&self, asked: &Action) -> Option<Due> {
         let is_kept_here = asked.what.runs_on() && !self.run.is_agent_driven();
         self.run.due(asked).filter(|_| is_kept_here)
+    }
+
+    /// The calls of runs that were over by a time, which this one has not heard yet: what was over in time
+    /// comes before the time.
+    fn unheard_ends(&self, by: u64) -> impl Iterator<Item = ActionId> {
+        self.run.pending().into_iter().filter_map(move |effect| {
+            let Effect::Act(call) = effect else {
+                return None;
+            };
+            let called =
+                matches!(call.what, Deed::Call { .. }).then(|| Host::called_by(self.id, &call))?;
+            self.host.was_over(called, by).then_some(call.id)
+        })
     }
 
     /// Whether the run waits for a timer.
@@ -591,6 +609,18 @@ impl Driver {
         happening: Happening,
         untold: Option<Box<Untold>>,
     ) -> Result<(), Error> {
+        if let Happening::Woke { .. } = happening
+            && self
+                .unheard_ends(u64::MAX)
+                .any(|call| self.tasks.contains_key(&call))
+        {
+            let happened = self.happened.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(LOOK_SOON).await;
+                let _ = happened.send(Message::Happened(happening, untold));
+            });
+            return Ok(());
+        }
         if let Some(ended) = happening.ends() {
             self.tasks.remove(&ended);
             self.parked.remove(&ended);

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 
 use super::background::Background;
 use super::called::Pending;
+use super::deed;
 use super::driver::{Caller, Driver};
 use super::execution_log::Logs;
 use super::keep::Keepsakes;
@@ -752,7 +753,11 @@ impl Host {
             let is_over = matches!(what, Happening::Woke { .. } | Happening::TimedOut { .. });
             let mut asked = None;
             match replayed.named(name) {
-                Named::Action(action) if keeps_time && is_over => asked = Some(action.id),
+                Named::Action(action) if keeps_time && is_over => asked = Some((action.id, None)),
+                Named::Called(action, rest) if keeps_time && is_over => {
+                    let below = (deed::called(run, action), rest.to_owned());
+                    asked = Some((action.id, Some(below)));
+                }
                 Named::Action(action) if Some(action.id) == what.ends() => {
                     let result = (action.clone(), what.clone());
                     found = PastResult::Recorded(Box::new(result));
@@ -765,8 +770,14 @@ impl Host {
                 Named::Past | Named::Later | Named::Nobody => {}
             }
             recorded.apply(&mut replayed, None)?;
-            if asked.is_some_and(|asked| replayed.action(asked).is_none()) {
-                found = PastResult::OutOfTime;
+            if let Some((asked, below)) = asked
+                && replayed.action(asked).is_none()
+            {
+                // A step of a called run may have had its result before that had no more time.
+                found = match below.map(|(called, rest)| self.recorded_result(called, &rest)) {
+                    Some(Ok(result @ PastResult::Recorded(_))) => result,
+                    _ => PastResult::OutOfTime,
+                };
             }
         }
         Ok(found)

@@ -192,7 +192,15 @@ impl Host {
             None => Unnamed::LatestFree,
         };
         let terminals = terminals.of(&self.circle(run)).meaning(unnamed);
-        let terminals = &terminals.owned_by(run).interrupting(action.deadline);
+        let (host, left) = (Arc::downgrade(&self.inner), action.clone());
+        let terminals = &terminals
+            .owned_by(run)
+            .interrupting(action.deadline)
+            .telling_what_is_left(Arc::new(move |text| {
+                if let Some(inner) = host.upgrade().filter(|_| !text.is_empty()) {
+                    Host { inner }.wrote(run, &left, &text);
+                }
+            }));
         let answer = match tool {
             "open_terminal" => {
                 let opened = self.open_terminal(terminals, parameters.to_json()).await;

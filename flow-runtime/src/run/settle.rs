@@ -25,6 +25,8 @@ use crate::value::Value;
 pub(super) const UNCOLLECTED: &str = "it cannot be collected";
 /// Bytes of a stream that a result holds at least, however little room the state has.
 const LEAST_CUT: usize = 1 << 6;
+/// How an error ends that says what a state lacks.
+const LEADS_ON: &str = " would lead on";
 /// Patterns that an error names.
 const PATTERNS: usize = 5;
 
@@ -486,8 +488,13 @@ impl<'r> Machine<'r> {
                 let named = format!("`{}`: ", node.id);
                 let message = &failure.message;
                 let said = message.strip_prefix(&named).unwrap_or(message);
+                // What a called run has failed with says it for its own state.
+                let way = match said.ends_with(LEADS_ON) {
+                    true => String::new(),
+                    false => format!("; {way}{LEADS_ON}"),
+                };
                 let message = format!(
-                    "`{}` ended in {word}, and no transition of it holds: {said}; {way} would lead on",
+                    "`{}` ended in {word}, and no transition of it holds: {said}{way}",
                     node.id
                 );
                 Failure { message, ..failure }
@@ -500,7 +507,7 @@ impl<'r> Machine<'r> {
                     false => format!(": what it gave has no match of {}", patterns.join(", ")),
                 };
                 let message = format!(
-                    "`{}` ended in {word}, and no transition of it holds{missed}; {way} would lead on",
+                    "`{}` ended in {word}, and no transition of it holds{missed}; {way}{LEADS_ON}",
                     node.id
                 );
                 Failure::new(FailureKind::NoTransition, message).at(&node.id)

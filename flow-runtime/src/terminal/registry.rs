@@ -46,7 +46,12 @@ pub struct Terminals {
     pub(super) kept: Arc<Scrubber>,
     /// Until when a command is interrupted that whoever ran it no longer waits for.
     pub(super) interrupts_until: Option<u64>,
+    /// Hears what such a command has written.
+    pub(super) hears: Option<Hears>,
 }
+
+/// Hears a text.
+pub(crate) type Hears = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What is meant where no session is named.
 #[derive(Debug)]
@@ -141,6 +146,7 @@ impl Terminals {
             told: Arc::default(),
             kept: Arc::default(),
             interrupts_until: None,
+            hears: None,
         })
     }
 
@@ -180,6 +186,15 @@ impl Terminals {
     pub(crate) fn interrupting(self, until: Option<u64>) -> Terminals {
         Terminals {
             interrupts_until: Some(until.unwrap_or(u64::MAX)),
+            ..self
+        }
+    }
+
+    /// The same registry for somebody who wants to know what a command has written that is dropped while
+    /// it runs.
+    pub(crate) fn telling_what_is_left(self, hears: Hears) -> Terminals {
+        Terminals {
+            hears: Some(hears),
             ..self
         }
     }

@@ -50,6 +50,7 @@ use watching::Waiter;
 pub(super) use between::Way;
 pub(super) use opening::Opening;
 pub use place::Place;
+pub(super) use run::Ran;
 pub(super) use showing::{Awaited, Showing};
 pub(super) use typing::{Echoed, Pasted, Sent};
 

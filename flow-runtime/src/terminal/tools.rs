@@ -16,8 +16,9 @@ use super::error::{CallError, Error};
 use super::page::{last_characters, last_lines};
 use super::pattern::Pattern;
 use super::registry::Terminals;
-use super::session::{Echoed, Pasted, Sent, Session, Way};
+use super::session::{Echoed, Pasted, Ran, Sent, Session, Way};
 use super::untold::Untold;
+use crate::secret;
 
 /// How long a shell may take to show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
@@ -474,6 +475,22 @@ impl Terminals {
 
     /// Interrupts a command that nobody waits for any more, if a run has typed it, or lines of it are
     /// left: what is typed next would belong to it.
+    /// Tells whoever wants to know what a command has written that is not waited for any longer.
+    fn tell_left(&self, session: &Session, ran: &Ran, most: usize) {
+        let Some(hears) = &self.hears else {
+            return;
+        };
+        let text = String::from_utf8_lossy(whole_characters(ran)).into_owned();
+        let mut text = session.without_begun(last_characters(&text, most).0.to_owned());
+        for secrets in [&self.secrets(&session.id), &self.kept] {
+            text = match secrets.text(&text) {
+                Some(scrubbed) => secret::mask(&scrubbed).into_owned(),
+                None => text,
+            };
+        }
+        hears(text);
+    }
+
     fn give_up(&self, session: &Session, is_partial: bool) {
         if is_partial || self.interrupts_until.is_some_and(|it| super::now() < it) {
             let key = Key {
@@ -523,20 +540,14 @@ impl Terminals {
                         &request.command,
                         seconds(request.timeout),
                         keep,
-                        |session, is_partial| self.give_up(session, is_partial),
+                        |session, is_partial, ran| {
+                            self.tell_left(session, &ran, most);
+                            self.give_up(session, is_partial);
+                        },
                     )
                     .await;
                 let seen = session.seen();
-                let mut kept = &*ran.output;
-                if !ran.complete {
-                    // The first character may have lost its beginning.
-                    let cut = kept
-                        .iter()
-                        .take(3)
-                        .take_while(|byte| **byte & 0xc0 == 0x80)
-                        .count();
-                    kept = &kept[cut..];
-                }
+                let kept = whole_characters(&ran);
                 let text = String::from_utf8_lossy(kept);
                 let (output, cut) = last_characters(&text, most);
                 response.truncated = cut || !ran.complete;
@@ -589,6 +600,14 @@ fn interrupts(request: &SendInputRequest) -> bool {
 fn ends_input(request: &SendInputRequest) -> bool {
     let is_end = |key: &Key| key.ctrl && !key.alt && key.code == KeyCode::Char('d');
     request.input_text.contains('\x04') || request.keys.iter().any(is_end)
+}
+
+/// The output of a command without a first character that has lost its beginning.
+fn whole_characters(ran: &Ran) -> &[u8] {
+    let kept = &*ran.output;
+    let first = kept.iter().take(if ran.complete { 0 } else { 3 });
+    let cut = first.take_while(|byte| **byte & 0xc0 == 0x80).count();
+    &kept[cut..]
 }
 
 /// The first line of a text, with the line end that is perhaps a key behind it.

@@ -11,12 +11,16 @@ use crate::host::recorded::Recorded;
 use crate::journal::{self, Append, RunUpdate};
 use crate::run::{Action, Deed, Effect, Event, Happening, Program, Run, Status};
 use crate::secret;
+use crate::value::Value;
 
 /// Events between two snapshots of a run.
 const SNAPSHOT_EVERY: u64 = 200;
 /// Time spent on events after which a run is written down, however few they are: whoever reads the
 /// run spends it again.
 const SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
+
+/// Stands in a log before what has lost its beginning.
+const CUT: &str = "[what came before this was dropped]\n";
 
 impl Driver {
     /// Records an event and applies it. What it wants is acted on only after this.
@@ -105,7 +109,11 @@ impl Driver {
             _ => false,
         };
         let text = result.get("output").filter(|_| wrote)?.as_str()?;
-        Some((action.clone(), secret::mask(text).into_owned()))
+        let mut text = secret::mask(text).into_owned();
+        if result.get("truncated") == Some(&Value::Bool(true)) {
+            text.insert_str(0, CUT);
+        }
+        Some((action.clone(), text))
     }
 
     /// Keeps the definition of a run that is over, where that was wished for and it has succeeded.

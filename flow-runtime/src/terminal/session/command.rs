@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Ends a run when whoever waits for it goes away.
-struct Waiting<'a, F: Fn(&Session, bool)> {
+struct Waiting<'a, F: Fn(&Session, bool, Ran)> {
     session: &'a Session,
     id: u64,
     given_up: F,
 }
 
-impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
+impl<F: Fn(&Session, bool, Ran)> Drop for Waiting<'_, F> {
     fn drop(&mut self) {
         let mut state = lock(&self.session.state);
         // One that was told how far it has come goes on.
@@ -38,7 +38,8 @@ impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
         drop(state);
         if let Some(mut run) = own {
             run.forsake();
-            (self.given_up)(self.session, run.has_lines());
+            let ran = run.ran(CommandStatus::TimedOut, None);
+            (self.given_up)(self.session, run.has_lines(), ran);
         }
     }
 }
@@ -46,13 +47,13 @@ impl<F: Fn(&Session, bool)> Drop for Waiting<'_, F> {
 impl Session {
     /// Runs a command at the shell's prompt. `keep` bounds the bytes of output that are kept;
     /// `given_up` is done when whoever waits goes away while the command runs; it is told whether lines
-    /// of it are left, which nobody will type.
+    /// of it are left, which nobody will type, and how far the command has come.
     pub(in crate::terminal) async fn run(
         self: &Arc<Self>,
         command: &str,
         limit: Duration,
         keep: usize,
-        given_up: impl Fn(&Session, bool),
+        given_up: impl Fn(&Session, bool, Ran),
     ) -> Ran {
         let Some(shell) = self.program.shell else {
             let exit = lock(&self.state).exit;

@@ -521,13 +521,13 @@ mod tests {
             echo: false,
             lines: false,
         };
-        state.expect("echo done\n", line, Some(pid));
+        state.expect("echo done\n", Echoed::Typed, line, Some(pid));
         state.take(format!("echo done\r\n{}done\r\n", mark("C")).as_bytes());
         let kernel = Mode {
             echo: true,
             lines: true,
         };
-        state.expect("true echoed\n", kernel, Some(pid));
+        state.expect("true echoed\n", Echoed::Typed, kernel, Some(pid));
         state.take(format!("{echoed}{}{prompt}", mark("D;0")).as_bytes());
         let shown = "true \r\x1b[11Cechoed\r\x1b[17C\x1b[11D\x1b[34mtrue\x1b[m \x1b[36mechoed\r\x1b[17C\r\n";
         for piece in shown.split_inclusive(' ') {
