@@ -93,6 +93,7 @@ impl PrivateDirectory {
                 let files = [
                     (".zshenv", include_str!("zshenv.zsh")),
                     (".zshrc", include_str!("zshrc.zsh")),
+                    ("follow", include_str!("zsh.zsh")),
                 ];
                 for (name, script) in files {
                     private_file(&self.path.join(name), &filled(script))?;
