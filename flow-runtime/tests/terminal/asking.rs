@@ -185,6 +185,8 @@ async fn a_shell_says_what_its_line_holds_whatever_options_its_startup_file_sets
         ("zsh", ".zshrc", "emulate sh"),
         ("zsh", ".zshrc", "emulate ksh"),
         ("zsh", ".zshrc", "disable -r typeset local"),
+        ("bash", ".bashrc", "set -k"),
+        ("bash", ".bashrc", "set -ku -o posix"),
     ] {
         let terms = Terms::new();
         std::fs::write(terms.home().join(file), format!("PS1='> '\n{option}\n")).unwrap();

@@ -419,6 +419,8 @@ async fn the_users_history_is_neither_read_nor_written_unless_it_is_asked_for() 
 #[tokio::test]
 async fn what_the_users_options_show_of_startup_files_is_the_users_alone() {
     for (shell, file, options, screen) in [
+        ("bash", ".bashrc", "set -x", "++ : mine\n>"),
+        ("bash", ".bashrc", "trap 'echo trapped' DEBUG", "trapped\n>"),
         ("zsh", ".zshrc", "setopt verbose", ": mine\n>"),
         ("zsh", ".zshrc", "PS4='+ '; setopt xtrace", "+ : mine\n>"),
         ("zsh", ".zshrc", "setopt warn_nested_var", ">"),

@@ -85,8 +85,9 @@ impl PrivateDirectory {
                     }
                     None => r"if [[ -r ~/.bashrc ]]; then \builtin . ~/.bashrc; fi".to_owned(),
                 };
-                let script = filled(include_str!("bash.sh")).replace("@USER_FILE@", &user);
+                let script = filled(include_str!("bashrc.sh")).replace("@USER_FILE@", &user);
                 private_file(&file, &script)?;
+                private_file(&self.path.join("follow"), &filled(include_str!("bash.sh")))?;
                 start.arguments = vec!["--rcfile".to_owned(), text(&file)];
             }
             Shell::Zsh => {
