@@ -32,6 +32,7 @@ pub(super) enum Echoer {
 
 #[derive(Debug)]
 struct Line {
+    /// As [`named`] gives it.
     text: Vec<char>,
     echoer: Echoer,
     /// The kernel has not echoed it, and may yet: an editor lets the terminal go between two lines.
@@ -46,9 +47,13 @@ impl Line {
 
     /// How much of it is shown with this character, behind so much and the character before.
     fn next(&self, matched: usize, before: Option<char>, character: char) -> Option<usize> {
-        let wanted = |at: usize| self.text.get(at).copied();
-        if wanted(matched) == Some(character) {
-            return Some(matched + 1);
+        let shown = |at: usize| {
+            let behind = at + named(character).count();
+            let wanted = self.text.get(at..behind)?.iter().copied();
+            wanted.eq(named(character)).then_some(behind)
+        };
+        if let Some(behind) = shown(matched) {
+            return Some(behind);
         }
         if matched == 0 {
             // An editor may have gone back to the first column before it draws.
@@ -71,11 +76,8 @@ impl Line {
         let rest = self.text.get(matched..self.text.len() - 1)?;
         let blanks = rest.iter().take_while(|blank| is_blank(**blank));
         let at = matched + blanks.count();
-        let again = before == Some('\r') && wanted(0) == Some(character);
-        match wanted(at) == Some(character) {
-            true => Some(at + 1),
-            false => again.then_some(1),
-        }
+        let again = || shown(0).filter(|_| before == Some('\r'));
+        shown(at).or_else(again)
     }
 }
 
@@ -133,8 +135,10 @@ impl Echo {
                 continue;
             }
             let text = match echoer {
-                Echoer::Kernel | Echoer::KernelAhead => line.chars().flat_map(by_kernel).collect(),
-                Echoer::Editor | Echoer::Later => line.chars().collect(),
+                Echoer::Kernel | Echoer::KernelAhead => {
+                    line.chars().flat_map(by_kernel).flat_map(named).collect()
+                }
+                Echoer::Editor | Echoer::Later => line.chars().flat_map(named).collect(),
             };
             self.expected.push_back(Line {
                 text,
@@ -222,7 +226,8 @@ impl Echo {
 
     fn unexpect(&mut self, typed: &str) {
         let mut lines = self.expected.iter();
-        let whole = |line: &Line| line.text.iter().copied().eq(typed.chars().chain(['\n']));
+        let typed = || typed.chars().chain(['\n']).flat_map(named);
+        let whole = |line: &Line| line.text.iter().copied().eq(typed());
         if let Some(index) = lines.position(whole) {
             self.expected.remove(index);
             self.candidate = UNKNOWN;
@@ -410,7 +415,23 @@ fn is_blank(character: char) -> bool {
 }
 
 fn visible(text: &str) -> String {
-    text.replace(is_blank, "")
+    let visible = text.chars().filter(|character| !is_blank(*character));
+    visible.flat_map(named).collect()
+}
+
+/// A character by its name, as zsh draws one that it would have to join to the one before. Whether an
+/// editor does so is not known: every character behind the Latin letters, none of which are joined, goes
+/// by its name here, typed or shown.
+fn named(character: char) -> impl Iterator<Item = char> {
+    let code = u32::from(character);
+    let (first, digits, last) = match character {
+        '\0'..='\u{2ff}' => (character, 0, None),
+        '\u{300}'..='\u{ffff}' => ('<', 4, Some('>')),
+        _ => ('<', 8, Some('>')),
+    };
+    let digits = (0..digits).rev();
+    let digits = digits.filter_map(move |at| char::from_digit(code >> (4 * at) & 0xf, 16));
+    std::iter::once(first).chain(digits).chain(last)
 }
 
 /// Whether a row shows what was typed, or where it is full the beginning of that.
@@ -517,6 +538,22 @@ mod tests {
         );
         assert_eq!(heard("a\t b\n", editor, true, "a       b\nb\n"), "\nb\n");
         assert_eq!(heard("a b\n", editor, true, "ab c\n"), "ab c\n");
+    }
+
+    #[test]
+    fn an_editor_may_show_characters_by_name() {
+        let typed = "echo 'e\u{301}' 👩\u{200d}👧\u{e0100}\n";
+        let named = "echo 'e<0301>' 👩<200d>👧<000e0100>\n";
+        for shown in [typed, named, "echo 'e<03\n01>' 👩\r\u{200d}👧\u{e0100}\n"] {
+            let output = format!("{shown}e\u{301}\n");
+            for (echoer, later) in [(Echoer::Editor, false), (Echoer::Later, true)] {
+                assert_eq!(heard(typed, echoer, later, &output), "\ne\u{301}\n");
+            }
+            assert_eq!(drawn(typed, shown), "\n", "{shown}");
+        }
+        let kernel = Echoer::Kernel;
+        assert_eq!(heard(typed, kernel, false, typed), "\n");
+        assert_eq!(heard("é\u{301}\n", kernel, false, "é\u{300}"), "é\u{300}");
     }
 
     #[test]

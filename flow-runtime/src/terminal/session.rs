@@ -215,6 +215,9 @@ struct State {
     line: Line,
     /// Whether it was entered, so that the shell is about to act on it.
     entered: bool,
+    /// Whether the terminal gave keys when a line was begun at the prompt of a POSIX shell: the shell has
+    /// not asked for that, and reads lines.
+    left_raw: bool,
     /// When something was typed last.
     typed_at: Option<Instant>,
     /// When a line was entered last, whoever is to read it.

@@ -177,3 +177,38 @@ async fn a_key_that_is_left_over_does_not_take_the_next_command_with_it() {
         assert_eq!(ran["output"], "three\n", "{shell}: {ran:#}");
     }
 }
+
+#[tokio::test]
+async fn a_shell_says_what_its_line_holds_whatever_options_its_startup_file_sets() {
+    for (shell, file, option) in [
+        ("zsh", ".zshrc", "setopt ignore_braces"),
+        ("zsh", ".zshrc", "emulate sh"),
+        ("zsh", ".zshrc", "emulate ksh"),
+        ("zsh", ".zshrc", "disable -r typeset local"),
+        ("bash", ".bashrc", "set -k"),
+        ("bash", ".bashrc", "set -ku -o posix"),
+    ] {
+        let terms = Terms::new();
+        std::fs::write(terms.home().join(file), format!("PS1='> '\n{option}\n")).unwrap();
+        terms.open(shell).await;
+        assert_eq!(terms.screen().await.trim_end(), ">", "{option}");
+        for _ in 0..2 {
+            terms.send("echo ty''ped\n").await;
+            terms.expect("^typed$").await;
+            let ran = terms.run("echo one; sh -c 'exit 4'").await;
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(4), "one\n"),
+                "{option}: {ran:#}"
+            );
+            terms.keys(&["ctrl-c"]).await;
+        }
+        terms.send("half").await;
+        let ran = terms.run("echo two").await;
+        assert_eq!(ran["status"], "refused", "{option}: {ran:#}");
+        assert!(
+            ran["error"].as_str().unwrap().contains("holds text"),
+            "{option}: {ran:#}"
+        );
+    }
+}

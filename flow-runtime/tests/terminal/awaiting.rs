@@ -101,6 +101,36 @@ async fn what_is_pasted_into_a_program_of_its_own_is_no_output() {
 }
 
 #[tokio::test]
+async fn characters_that_an_editor_shows_by_name_are_no_output() {
+    for program in ["zsh -f", "bash --norc"] {
+        let terms = Terms::new();
+        terms.open("bash").await;
+        terms.send(&format!("env PS1='in> ' {program}\n")).await;
+        terms.expect("in> $").await;
+        for joined in ["e\u{301}", "👩\u{200d}👧", "a\u{200b}b", "日本"] {
+            for typed in [
+                &format!(": typed '{joined}'; echo sa''id '{joined}'\n"),
+                &format!("{}: typed; echo sa''id '{joined}'\n", " ".repeat(150)),
+            ] {
+                terms.send(typed).await;
+                let said = format!("said {joined}");
+                assert_eq!(
+                    terms.expect("typed|said .*$").await,
+                    said,
+                    "{program}: {typed:?}"
+                );
+                terms.expect("in> $").await;
+                let since = terms.since_input().await;
+                assert!(
+                    since.starts_with(&format!("{said}\n")) && !since.contains("typed"),
+                    "{program}: {since:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_line_for_a_command_of_the_shell_that_edits_lines_is_no_output() {
     for (shell, command) in [
         ("bash", "read -e -p 'ok? ' a; echo got ${#a}\n"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flow_runtime::terminal::Place;
 use serde_json::json;
 
-use crate::support::{SHELLS, Terms};
+use crate::support::{SHELLS, Terms, outcome};
 
 /// Longer than anything takes here.
 const LONG: Duration = Duration::from_secs(30);
@@ -914,6 +914,37 @@ async fn lines_that_bash_repeats_are_not_taken_for_its_word_on_them() {
         assert_eq!(ran["status"], "finished", "{ran:#}");
         assert_eq!(ran["exit_code"], code, "{ran:#}");
         assert_eq!(ran["error"], serde_json::Value::Null, "{ran:#}");
+    }
+}
+
+#[tokio::test]
+async fn every_line_that_bash_repeats_is_output() {
+    for edits in [
+        "true",
+        "set +o emacs",
+        "bind 'set enable-bracketed-paste off'",
+    ] {
+        let terms = Terms::new();
+        terms.open("bash").await;
+        terms.run(edits).await;
+        terms.run("set -v").await;
+        for (command, said) in [
+            (
+                "for i in 1 2; do\n  echo l$i\ndone\necho e",
+                "l1\nl2\necho e\ne\n",
+            ),
+            ("cat <<E\nx\n\ny\nE", "x\n\ny\n"),
+            ("echo 'a\nb'", "a\nb\n"),
+        ] {
+            let ran = terms.run(command).await;
+            let repeated = command.strip_suffix("\necho e").unwrap_or(command);
+            let output = format!("{repeated}\n{said}");
+            assert_eq!(
+                outcome(&ran),
+                ("finished", Some(0), &*output),
+                "{edits}: {ran:#}"
+            );
+        }
     }
 }
 

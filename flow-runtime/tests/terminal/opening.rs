@@ -415,3 +415,24 @@ async fn the_users_history_is_neither_read_nor_written_unless_it_is_asked_for() 
         assert!(kept.contains("meant to last"), "{shell}: {kept}");
     }
 }
+
+#[tokio::test]
+async fn what_the_users_options_show_of_startup_files_is_the_users_alone() {
+    for (shell, file, options, screen) in [
+        ("bash", ".bashrc", "set -x", "++ : mine\n>"),
+        ("bash", ".bashrc", "trap 'echo trapped' DEBUG", "trapped\n>"),
+        ("zsh", ".zshrc", "setopt verbose", ": mine\n>"),
+        ("zsh", ".zshrc", "PS4='+ '; setopt xtrace", "+ : mine\n>"),
+        ("zsh", ".zshrc", "setopt warn_nested_var", ">"),
+    ] {
+        let terms = Terms::new();
+        let startup = format!("PS1='> '\n{options}\n: mine\n");
+        std::fs::write(terms.home().join(file), startup).unwrap();
+        terms.open(shell).await;
+        assert_eq!(
+            terms.screen().await.trim_end(),
+            screen,
+            "{shell}: {options}"
+        );
+    }
+}

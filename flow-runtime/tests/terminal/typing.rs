@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{READS_A_KEY, SHELLS, Terms};
+use crate::support::{READS_A_KEY, SHELLS, Terms, outcome};
 
 #[tokio::test]
 async fn text_is_typed_exactly_as_given() {
@@ -548,4 +548,27 @@ async fn what_a_program_that_reads_a_key_leaves_is_known_at_the_prompt() {
         terms.keys(&["ctrl-u"]).await;
         assert_eq!(terms.run("echo on").await["output"], "on\n", "{shell}");
     }
+}
+
+#[tokio::test]
+async fn a_shell_without_an_editor_takes_lines_from_a_terminal_that_was_left_raw() {
+    let terms = Terms::new();
+    terms.open("dash").await;
+    terms.run("stty raw -echo").await;
+    terms.send("echo one > written\n").await;
+    terms
+        .send("echo two >> written\necho three >> written\n")
+        .await;
+    let ran = terms.run("cat written").await;
+    assert_eq!(
+        outcome(&ran),
+        ("finished", Some(0), "one\ntwo\nthree\n"),
+        "{ran:#}"
+    );
+    // A program that reads keys takes the key Enter all the same.
+    let program = "python3 -c 'import os; print(\"begun\"); print(os.read(0, 1))'\n";
+    terms.send(program).await;
+    terms.expect("begun").await;
+    terms.send("\n").await;
+    terms.expect(r"b'\\r'").await;
 }

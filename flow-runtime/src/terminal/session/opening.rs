@@ -174,6 +174,7 @@ impl State {
             typed: false,
             line: Line::EMPTY,
             entered: false,
+            left_raw: false,
             typed_at: None,
             entered_at: None,
             literal: false,

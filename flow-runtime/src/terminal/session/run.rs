@@ -202,7 +202,7 @@ impl Run {
     pub(super) fn asked(&mut self, shell: Shell) {
         self.capturing = false;
         if shell == Shell::Bash {
-            self.recall_failed();
+            self.asked_by_bash();
         }
         self.listening = false;
     }
@@ -263,16 +263,18 @@ impl Run {
         true
     }
 
-    /// bash asks for more. If it has said something before, it has found no earlier command for a `!` and
-    /// left the line out: the rest must not be run without it.
-    fn recall_failed(&mut self) {
-        if !self.script.recalls || !self.listening || !self.has_word() {
+    /// bash asks for more. What it has said before is the line, which `set -v` repeats, or that it has found
+    /// no earlier command for a `!` and left the line out: the rest must not be run without it.
+    fn asked_by_bash(&mut self) {
+        if !self.listening || !self.has_word() {
             return;
         }
         self.aside.unprompt();
-        // `set -v` repeats the line.
         let (said, _) = self.aside.output();
-        if !said.trim_ascii().is_empty() && said.trim_ascii() != self.line.trim().as_bytes() {
+        let said = said.trim_ascii();
+        if said == self.line.trim().as_bytes() {
+            self.capture.append(&mut self.aside);
+        } else if self.script.recalls && !said.is_empty() {
             self.capture.append(&mut self.aside);
             self.script.lines.clear();
             self.unrun = true;

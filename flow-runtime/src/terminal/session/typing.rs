@@ -104,6 +104,11 @@ impl Session {
         let inner = text.trim_end_matches('\n');
         let is_several = inner.contains('\n') && !inner.contains('\x1b');
         let at_prompt = state.shell.is_some() && state.phase == Phase::Prompt;
+        if at_prompt && !(state.typed && state.entered) {
+            state.left_raw = state.shell == Some(Shell::Posix) && !mode.lines;
+        }
+        let reads_lines = mode.lines || state.left_raw && self.is_in_front();
+        let entering = |text| state.entering(text, reads_lines);
         let pasted =
             (is_several && !mode.lines && state.takes_paste()).then_some(match at_prompt {
                 true => Pasted::ToShell,
@@ -114,10 +119,10 @@ impl Session {
             bytes.extend_from_slice(b"\x1b[200~");
             bytes.extend_from_slice(state.pasting(inner).as_bytes());
             bytes.extend_from_slice(b"\x1b[201~");
-            bytes.extend_from_slice(state.entering(entered, mode).as_bytes());
+            bytes.extend_from_slice(entering(entered).as_bytes());
             typed = inner.replace('\n', "\r") + entered;
         } else {
-            bytes.extend_from_slice(state.entering(text, mode).as_bytes());
+            bytes.extend_from_slice(entering(text).as_bytes());
         }
         for key in keys {
             let pressed = key::bytes(*key, state.screen.has_application_cursor());
@@ -172,10 +177,10 @@ impl State {
     /// another key, which may mean anything. What follows a line may be for somebody who reads lines
     /// by then, and to whom a key that was pressed before is no line end; a shell and who fills the screen
     /// read on.
-    fn entering<'a>(&self, text: &'a str, mode: Mode) -> Cow<'a, str> {
+    fn entering<'a>(&self, text: &'a str, reads_lines: bool) -> Cow<'a, str> {
         let edits = matches!(self.shell, Some(Shell::Bash | Shell::Zsh | Shell::Fish));
         let reads_on = edits && self.phase == Phase::Prompt || self.screen.is_alternate();
-        match (mode.lines, reads_on) {
+        match (reads_lines, reads_on) {
             (true, _) => text.into(),
             (false, true) => text.replace('\n', "\r").into(),
             (false, false) => text.replacen('\n', "\r", 1).into(),

@@ -1,7 +1,6 @@
 # Follows an interactive bash: where its prompts and commands begin and end, and what its
-# environment is. Read with --rcfile, after the system's file and in place of the user's, which it
-# reads first; through ENV where bash is to be a POSIX shell.
-@USER_FILE@
+# environment is. Read after the user's own file.
+
 # Names stand for what they are here, whatever the user has made of them.
 if \builtin shopt -q expand_aliases; then
     __flow_aliases=yes
@@ -57,7 +56,9 @@ __flow_last='{ __flow_prompt; } >/dev/null 2>&1'
 
 __flow_install() {
     local command
-    local -a others=()
+    # `set -k` takes what follows a builtin for its environment where it looks like an assignment.
+    local -a others
+    others=()
     for command in "${PROMPT_COMMAND[@]}"; do
         if [[ $command != "$__flow_first" && $command != "$__flow_last" ]]; then
             others+=("$command")
@@ -73,7 +74,8 @@ fi
 # Answers a key, by its number: whether the line is empty. From 4 on it asks once more, and what an
 # editor has made of the key that was not answered may stand there as text.
 __flow_asked() {
-    local held=e
+    local held
+    held=e
     if (($1 > 3)) && [[ $READLINE_LINE == *915[0-3]'~' ]]; then
         READLINE_LINE=${READLINE_LINE%915?'~'}
         READLINE_LINE=${READLINE_LINE%'['}

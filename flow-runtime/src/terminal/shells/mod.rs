@@ -85,14 +85,16 @@ impl PrivateDirectory {
                     }
                     None => r"if [[ -r ~/.bashrc ]]; then \builtin . ~/.bashrc; fi".to_owned(),
                 };
-                let script = filled(include_str!("bash.sh")).replace("@USER_FILE@", &user);
+                let script = filled(include_str!("bashrc.sh")).replace("@USER_FILE@", &user);
                 private_file(&file, &script)?;
+                private_file(&self.path.join("follow"), &filled(include_str!("bash.sh")))?;
                 start.arguments = vec!["--rcfile".to_owned(), text(&file)];
             }
             Shell::Zsh => {
                 let files = [
                     (".zshenv", include_str!("zshenv.zsh")),
                     (".zshrc", include_str!("zshrc.zsh")),
+                    ("follow", include_str!("zsh.zsh")),
                 ];
                 for (name, script) in files {
                     private_file(&self.path.join(name), &filled(script))?;
