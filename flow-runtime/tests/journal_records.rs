@@ -288,8 +288,8 @@ fn the_record_of_a_run_changes_with_its_events() {
     assert_eq!((record.wake_at, record.parent), (Some(900), Some(id(99))));
     assert_eq!(journal.output(run).unwrap(), None);
     assert_eq!(journal.next_wake(899).unwrap(), Some(900));
-    assert_eq!(journal.due(899, 10).unwrap(), []);
-    assert_eq!(journal.due(900, 10).unwrap(), [record]);
+    assert_eq!(journal.due(0..=899, 10).unwrap(), []);
+    assert_eq!(journal.due(900..=900, 10).unwrap(), [record]);
 
     let output = format!("{{\"report\":\"{}\"}}", "x".repeat(10_000));
     let fails = RunUpdate::at(60)

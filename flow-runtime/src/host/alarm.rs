@@ -2,6 +2,7 @@
 //! them. When that is, the journal knows, whoever has let go of them.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::driver::Driver;
@@ -16,9 +17,10 @@ const AGAIN: u64 = 60_000;
 const TOGETHER: usize = 10_000;
 
 impl Host {
-    /// Goes on in the background with the runs of the journal that wait for somebody who has no more
-    /// time to answer, until the host is told to stop. What this host lets go of goes on in time, what
-    /// another process does within seconds. Those that agents drive keep the time themselves.
+    /// Goes on in the background with the runs of the journal that wait for somebody, when there is no
+    /// more time to answer, until the host is told to stop. What this host lets go of goes on in time,
+    /// what another process does within seconds. Those that agents drive keep the time themselves, and
+    /// those whose time was over before wait until somebody looks at them.
     ///
     /// # Panics
     ///
@@ -26,10 +28,11 @@ impl Host {
     pub async fn keep_times(&self) {
         let mut stop = self.inner.stop.subscribe();
         let mut tried = HashMap::new();
+        let since = now();
         loop {
             let at = now();
             // What cannot be read now may be the next time.
-            let _ = self.ring(at, &mut tried);
+            let _ = self.ring(since..=at, &mut tried);
             let next = self.journal().next_wake(at).ok().flatten();
             let pause = next.map_or(LOOK_EVERY, |next| {
                 Duration::from_millis(next.saturating_sub(now())).min(LOOK_EVERY)
@@ -43,9 +46,15 @@ impl Host {
         }
     }
 
-    /// Goes on with the runs whose time is up. What could not go on here is tried again later.
-    fn ring(&self, at: u64, tried: &mut HashMap<(RunId, Option<u64>), u64>) -> Result<(), Error> {
-        let due = self.journal().due(at, TOGETHER)?;
+    /// Goes on with the runs whose time was up within this one. What could not go on here is tried again
+    /// later.
+    fn ring(
+        &self,
+        within: RangeInclusive<u64>,
+        tried: &mut HashMap<(RunId, Option<u64>), u64>,
+    ) -> Result<(), Error> {
+        let at = *within.end();
+        let due = self.journal().due(within, TOGETHER)?;
         tried.retain(|_, since| at.saturating_sub(*since) < AGAIN);
         for record in due {
             let time = (record.id, record.wake_at);

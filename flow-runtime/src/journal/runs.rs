@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::ParseIntError;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use rusqlite::types::{ToSql, Type};
@@ -223,20 +224,21 @@ impl Journal {
         })
     }
 
-    /// Runs that want to go on at this time or before, the most overdue first, at most `limit`.
+    /// Runs that want to go on at one of these times, the most overdue first, at most `limit`.
     ///
     /// # Errors
     ///
     /// Those of reading the file.
-    pub fn due(&self, at: u64, limit: usize) -> Result<Vec<RunRecord>, Error> {
+    pub fn due(&self, times: RangeInclusive<u64>, limit: usize) -> Result<Vec<RunRecord>, Error> {
         let find = format!(
-            "SELECT {COLUMNS} FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, key LIMIT ?2"
+            "SELECT {COLUMNS} FROM runs WHERE wake_at BETWEEN ?1 AND ?2 ORDER BY wake_at, key LIMIT ?3"
         );
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&find)?;
-            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map([at, limit], |row| record(row).map(|(_, run)| run))?;
+            let bounds = [whole(*times.start()), whole(*times.end()), limit];
+            let rows = statement.query_map(bounds, |row| record(row).map(|(_, run)| run))?;
             rows.collect()
         })
     }
