@@ -78,8 +78,8 @@ impl Server {
         }
     }
 
-    /// Waits until a run is over or waits for somebody, wherever it is driven, but not for longer
-    /// than this; gives whether it is.
+    /// Waits until a run is over, waits for somebody, wherever it is driven, or has been left by all,
+    /// but not for longer than this; gives whether that was so.
     pub(crate) async fn settled(&self, run: RunId, longest: Duration, call: &Call) -> bool {
         let settled = async {
             let mut look = tokio::time::interval(LOOK_EVERY);
@@ -87,12 +87,11 @@ impl Server {
             let mut left_since = None;
             while self.is_going(run) {
                 // Nobody goes on with a run that was interrupted, unless it is just being taken up.
-                let since = match standing::is_alive(self, run) {
+                left_since = match standing::is_alive(self, run) {
                     true => None,
-                    false => Some(left_since.unwrap_or_else(Instant::now)),
+                    false => left_since.or_else(|| Some(Instant::now())),
                 };
-                left_since = since;
-                if since.is_some_and(|since| since.elapsed() >= LEFT_FOR) {
+                if left_since.is_some_and(|since| since.elapsed() >= LEFT_FOR) {
                     return;
                 }
                 // A run that is driven here may also be let go of.

@@ -152,7 +152,6 @@ fn collect<'c>(condition: &'c Condition, negated: bool, wanted: &mut Vec<&'c Tem
     }
 }
 
-/// The text of a pattern without values.
 /// The patterns that transitions alone depend on.
 pub(super) fn decisive(edges: &[Edge]) -> impl Iterator<Item = &str> {
     edges.iter().filter_map(|edge| match &edge.guard {
@@ -161,6 +160,7 @@ pub(super) fn decisive(edges: &[Edge]) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The text of a pattern without values.
 pub(super) fn constant(pattern: &Template) -> Option<&str> {
     match pattern {
         Template::Literal(Literal::Str(text)) => Some(text),
