@@ -44,7 +44,8 @@ async fn a_line_editor_in_a_shell_without_one_shows_no_answer() {
         ("python3 -q", ">>>", "print('NEE' + 'DLE')"),
         ("bash --norc", "[#$]", "echo NEE''DLE"),
         ("env -i TERM=dumb bash --norc", "[#$]", "echo NEE''DLE"),
-        ("zsh -f", "[%#]", "echo NEE''DLE"),
+        // Its sign for an unfinished line comes before it edits one.
+        ("PS1='ready> ' zsh -f", "ready> ", "echo NEE''DLE"),
     ] {
         let terms = Terms::new();
         terms.open("dash").await;
